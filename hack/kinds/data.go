@@ -170,7 +170,7 @@ func readsOf(kind framework.Kind) []chartRead {
 	return reads
 }
 
-// join merges another kind of the same resource. Only their versions and operators can differ; an older place of a
+// join merges another kind of the same resource. Only their versions and operators can differ. An older path of a
 // field applies to both.
 func (k *chartKind) join(other chartKind) error {
 	k.Extensions = append(k.Extensions, other.Extensions...)

@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// kindOnly is an adapter that has a kind and nothing else.
+// kindOnly is an adapter that has only a kind.
 type kindOnly struct {
 	framework.Adapter
 	kind framework.Kind

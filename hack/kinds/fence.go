@@ -89,7 +89,7 @@ func fenceOf(kind framework.Kind, autoscaled bool) (chartFence, error) {
 	return found, nil
 }
 
-// readable returns the expression that the parents of all fields are maps. The spec must exist.
+// readable returns the expression that the spec exists and the parents of all fields are maps.
 func readable(root string, maps [][]string) string {
 	terms := []string{fmt.Sprintf("type(%s.?spec.orValue('')) == map", root)}
 	for _, path := range maps {

@@ -41,7 +41,7 @@ func goFile(kinds []chartKind) (string, error) {
 	return string(code), err
 }
 
-// podKinds returns what programs must know of the kinds of pods. The chart has policies of their own for them.
+// podKinds returns what programs must know about the kinds of pods. The chart has separate policies for them.
 func podKinds(adapters []framework.Adapter) []chartKind {
 	var kinds []chartKind
 	for _, adapter := range adapters {
@@ -72,7 +72,6 @@ func inside(pattern *regexp.Regexp, between string) generator.Edit {
 	}
 }
 
-// firstNames returns the first name of each kind.
 func firstNames(kinds []framework.Kind) string {
 	var names []string
 	for _, kind := range kinds {

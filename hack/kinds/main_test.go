@@ -18,7 +18,7 @@ import (
 
 const root = "../.."
 
-// withWidget returns the files as they are with one more kind, and what they say of it.
+// withWidget returns the files with one more kind, and what they say about it.
 func withWidget(t *testing.T) (all []file, want map[string][]string) {
 	t.Helper()
 	adapters := append(registry.All(), aKind(func(k *framework.Kind) {
@@ -82,7 +82,7 @@ func TestAPlaceThatIsGoneIsAnError(t *testing.T) {
 	all, _ := withWidget(t)
 	for _, file := range all {
 		if ext := filepath.Ext(file.path); ext == ".go" || file.path == "charts/kube-queue/files/kinds.json" {
-			continue // they are generated as a whole
+			continue // generated as a whole
 		}
 		for _, edit := range file.edits {
 			if got, err := edit("something else\n"); err == nil {

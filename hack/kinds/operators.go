@@ -11,8 +11,8 @@ import (
 	"kube-queue.dev/kube-queue/hack/internal/generator"
 )
 
-// operator runs the jobs of an API version. The tests run it at the version of its module in
-// the component of the local cluster.
+// operator runs the jobs of an API version. The tests run the version of its module that its component of the local
+// cluster requires.
 type operator struct {
 	name, component, module string
 }

@@ -12,8 +12,8 @@ import (
 // element of a map, or of a list whose elements have the key that follows.
 type ownField struct {
 	path []string
-	// differs returns the expression for how the field, now and before, may differ; nil for any way. Both are
-	// optional.
+	// differs returns the expression that permits a difference of the field between now and was, which are optional
+	// values; nil permits any difference.
 	differs func(now, was string) string
 }
 
@@ -59,7 +59,7 @@ func loweredField(groups framework.Groups) ownField {
 	}}
 }
 
-// resizing: the job records a number of pods, now or before.
+// resizing is the expression that the job records a number of pods, now or before.
 const resizing = "variables.resized"
 
 // countField returns the number of pods of the elastic pod set, which may differ only if the job records one. It is

@@ -27,7 +27,6 @@ func merged(rows [][]string) [][]string {
 	return all
 }
 
-// nameTable lists the names.
 func nameTable(kinds []framework.Kind) string {
 	var rows [][]string
 	for _, kind := range kinds {
@@ -72,7 +71,6 @@ func gangTable(kinds []framework.Kind) string {
 	return docTable(kinds, []string{"kind", "why the release sets nothing"}, func(doc framework.Doc) []string { return []string{doc.Gang} })
 }
 
-// docTable lists texts of the kinds.
 func docTable(kinds []framework.Kind, head []string, texts func(framework.Doc) []string) string {
 	var rows [][]string
 	for _, kind := range kinds {
@@ -152,7 +150,7 @@ func exampleTable(examples []samples.Sample) string {
 	return generator.Table([]string{"file", "kind, and how to run it", "its QueueUnit requests"}, rows)
 }
 
-// pageList is an item of a list, with links to the pages of all kinds.
+// pageList returns a list item with links to the pages of all kinds.
 func pageList(kinds []framework.Kind) string {
 	var links []string
 	for _, kind := range kinds {

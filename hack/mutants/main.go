@@ -10,8 +10,8 @@
 // two sets of tests can be compared. A mutant that does not compile is replaced. Packages named oracle are not
 // changed: they are models that tests compare with.
 //
-// A mutant can use all memory, and on a busy machine the time of a clock kills what is only slow. So limit
-// memory and processor time instead, with ulimit -v 12000000 -St 120 and --timeout 1h.
+// A mutant can use all memory, and on a busy machine a wall-clock timeout also kills mutants that are only slow. So
+// limit memory and processor time instead, with ulimit -v 12000000 -St 120 and --timeout 1h.
 package main
 
 import (
@@ -42,7 +42,7 @@ var (
 	short   = flag.Bool("short", false, "run tests with -short")
 	timeout = flag.Duration("timeout", time.Minute, "time for the tests of a package")
 
-	// Random tests must neither write files into the tree nor shrink what they found.
+	// Random tests must not write files into the tree or shrink failures.
 	rapid      = "pgregory.net/rapid"
 	rapidFlags = []string{"-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=0s"}
 

@@ -42,7 +42,7 @@ func sitesOf(pkg, file string, source []byte) ([]site, error) {
 		}
 	}
 	negate := func(operator string, e ast.Expr) {
-		// The swap of == and != negates already.
+		// Swapping == and != already negates.
 		if b, ok := e.(*ast.BinaryExpr); !ok || b.Op != token.EQL && b.Op != token.NEQ {
 			text := source[files.Position(e.Pos()).Offset:files.Position(e.End()).Offset]
 			add(operator, e.Pos(), e.End(), "!("+string(text)+")")

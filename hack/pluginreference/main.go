@@ -1,5 +1,5 @@
-// Pluginreference writes docs/reference/kubectl-kube-queue.md: all commands of the kubectl plugin with their flags, from
-// the program itself. It is run by update-codegen.sh.
+// Pluginreference writes docs/reference/kubectl-kube-queue.md: all commands of the kubectl plugin with their flags,
+// from the program itself. update-codegen.sh runs it.
 package main
 
 import (
@@ -22,7 +22,8 @@ func main() {
 	})
 }
 
-// pageTemplate is the page. Its blocks are texts, and not commands, which the tests of the documentation would run.
+// pageTemplate is the template of the page. Its blocks are text, because the tests of the documentation would run
+// commands.
 //
 //go:embed page.tpl
 var pageTemplate string

@@ -16,7 +16,6 @@ import (
 
 func main() { generator.Main("DOCS-FOLDER", write) }
 
-// programs returns the programs with settings.
 func programs() []program.Program {
 	return []program.Program{controller.New().Program(), extensions.New().Program(), web.New().Program()}
 }

@@ -10,30 +10,30 @@ import (
 )
 
 const (
-	// module begins the import path of each package.
+	// module is the prefix of the import path of each package.
 	module = "kube-queue.dev/kube-queue/"
-	// modules is what each package imports of other modules.
+	// modules stands for the other modules that a package imports.
 	modules = "go.mod"
-	// listFormat is what parse reads.
+	// listFormat is the format that parse reads.
 	listFormat = `{{.ImportPath}};{{join .Deps ";"}}`
 )
 
-// node is a package: what it imports, what its test binary imports, both also indirectly, and the files
-// and folders that its tests read. tests is nil if it has none.
+// node is a package: what it and its test binary import, directly or indirectly, and the files and folders that its
+// tests read. tests is nil if it has no tests.
 type node struct{ imports, tests, reads []string }
 
-// graph has the packages by folder. Folders and files are relative to the repository.
+// graph maps folders to packages. Folders and files are relative to the repository.
 type graph map[string]*node
 
-// change is what a change is about. built are the packages whose importers changed with them, tested
-// those of which tests changed.
+// change holds changed files. built are the packages with changed files other than tests, and tested are the packages
+// with any changed file.
 type change struct {
 	files         []string
 	built, tested map[string]bool
 }
 
-// changeOf returns the change of files. A file belongs to the package in its folder, or in the nearest
-// folder above: it may be embedded.
+// changeOf returns the change of files. A file belongs to the package in its folder, or in the nearest folder above,
+// which may embed it.
 func (g graph) changeOf(files []string) change {
 	c := change{files, map[string]bool{}, map[string]bool{}}
 	for _, file := range files {
@@ -79,7 +79,7 @@ func parse(list string) graph {
 	for line := range strings.Lines(list) {
 		fields := strings.Split(strings.TrimSpace(line), ";")
 		folder, binary := strings.CutSuffix(strings.TrimPrefix(fields[0], module), ".test")
-		if strings.Contains(folder, " ") { // a package as its test binary has it
+		if strings.Contains(folder, " ") { // a package as compiled for a test binary
 			continue
 		}
 		if g[folder] == nil {
@@ -100,7 +100,7 @@ func parse(list string) graph {
 	return g
 }
 
-// upward is a path in a test to its folder or out of it.
+// upward matches a path in a test that is its folder or leads out of it.
 var upward = regexp.MustCompile(`"(\.|\.\.(/[^"]*)?)"`)
 
 // use adds to the packages what their tests use without importing it. Unit tests run no program.

@@ -1,6 +1,6 @@
-// Command testchanged runs the tests that a change can break: the unit tests of all packages that changed,
-// that import a changed one, or whose tests read a changed file; then, as long as the budget lasts, the
-// tests with a cluster that rules.go names. At the end it names what is left to make test.
+// Command testchanged runs the tests that a change can break: the unit tests of all packages that changed, that import
+// a changed one, or whose tests read a changed file. Then, as long as the budget lasts, it runs the tests with a
+// cluster that rules.go names. At the end, it names what is left to make test.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// budget is the time after which no test with a cluster runs.
+// budget is the time by which tests with a cluster must end.
 const budget = 5 * time.Minute
 
 var base = flag.String("base", "main", "branch or commit; what changed since HEAD left it is tested")
@@ -70,7 +70,7 @@ func run(ctx context.Context, started time.Time) error {
 		err = execute(ctx, command)
 	}
 	var ran map[string]bool
-	if err == nil { // what fails in a unit test is not worth a cluster
+	if err == nil { // no clusters after a failed unit test
 		ran, err = runSteps(ctx, steps, started.Add(budget))
 	}
 	result := "passed"
@@ -82,8 +82,8 @@ func run(ctx context.Context, started time.Time) error {
 	return err
 }
 
-// changedFiles returns the files that changed since HEAD left the base, also those not committed. If HEAD
-// is in the base, they are those not committed, or else those of the last commit.
+// changedFiles returns the files that changed since HEAD branched off the base, including uncommitted files. If HEAD
+// is in the base, it returns the uncommitted files or, if there are none, those of the last commit.
 func changedFiles(ctx context.Context) (files []string, since string, err error) {
 	if _, err := output(ctx, "git", "rev-parse"); err != nil {
 		return nil, "", fmt.Errorf("run this command in a clone of kube-queue: %w", err)
@@ -103,7 +103,6 @@ func changedFiles(ctx context.Context) (files []string, since string, err error)
 	return strings.FieldsFunc(diff+untracked, func(r rune) bool { return r == '\n' }), since, errors.Join(headErr, err, diffErr)
 }
 
-// output returns what a command writes.
 func output(ctx context.Context, command ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, command[0], command[1:]...).Output()
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
@@ -112,7 +111,7 @@ func output(ctx context.Context, command ...string) (string, error) {
 	return string(out), err
 }
 
-// runSteps runs the steps that end before the deadline, two at a time, and returns those that ended.
+// runSteps runs the steps that can end before the deadline, two at a time, and returns those that ended.
 func runSteps(ctx context.Context, steps []step, deadline time.Time) (ran map[string]bool, err error) {
 	within, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// aRepository is what go list says of a small one.
+// aRepository is the output of go list for a small repository.
 const aRepository = `
 kube-queue.dev/kube-queue/pkg/resources;fmt
 kube-queue.dev/kube-queue/pkg/queue;fmt;kube-queue.dev/kube-queue/pkg/resources
@@ -126,7 +126,7 @@ func TestStepsRunWhileTheBudgetLasts(t *testing.T) {
 	}
 }
 
-// A step that names no test would pass.
+// A step that matches no test would pass.
 func TestEachStepHasItsTests(t *testing.T) {
 	function := regexp.MustCompile(`(?m)^func (Test\w+)\(t `)
 	for _, r := range rules {

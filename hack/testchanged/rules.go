@@ -14,8 +14,8 @@ type step struct {
 	seconds int
 }
 
-// rule names the steps for a change of files whose paths begin with one of paths, or of packages that
-// a program imports. An extension and the plugin have their own rules, beside those of the programs.
+// rule names the steps for a change of files whose paths begin with one of paths, or of packages that a program
+// imports. Extensions and the plugin have their own rules, in addition to those of the programs.
 type rule struct {
 	paths, program string
 	steps          []step
@@ -53,7 +53,7 @@ var rules = []rule{
 	{program: "cmd/kube-queue-simulator", steps: []step{{"./test/traces", 30}}},
 }
 
-// uses are the programs that the tests with a package build, and the folders that they read.
+// uses lists, for tests that import a package, the programs that they build and the folders that they read.
 var uses = map[string][]string{
 	"test/clustertest":        {"deploy", "test/localcluster"},
 	"test/harness":            {"cmd/kube-queue-controller", "cmd/job-extensions", "test/acceptance"},
@@ -63,12 +63,12 @@ var uses = map[string][]string{
 	"test/chart":              {"charts"},
 }
 
-// operator is the life of a job of each kind of an operator.
+// operator returns the life of a job of each kind of an operator.
 func operator(name string) []step {
 	return []step{{"./test/frameworks -run '^TestFrameworks$/^" + name + "$'", 90}}
 }
 
-// names reports whether the rule names a file. A changed test changes nothing for others.
+// names reports whether the rule names a file. A changed test does not affect other packages.
 func (r rule) names(file string) bool {
 	return !strings.HasSuffix(file, "_test.go") &&
 		slices.ContainsFunc(strings.Fields(r.paths), func(p string) bool { return strings.HasPrefix(file, p) })

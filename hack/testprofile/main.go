@@ -1,9 +1,8 @@
-// Command testprofile measures what tests take: wall time, processor time, time in which they only
-// wait, and clusters.
+// Command testprofile measures what tests use: wall time, processor time, idle time, and clusters.
 //
-// Terms. A target is a target of the Makefile, such as verify. A usage is what a target, the test binary of a
-// package or a test took, with all its processes. A sample is the processor time of a test binary at a moment,
-// from which the time of each of its tests follows.
+// Terms. A target is a target of the Makefile, such as verify. A usage is what a target, the test binary of a package
+// or a test took, with all its processes. A sample is the processor time of a test binary at a moment. Samples give
+// the time of each test.
 //
 // The folder that KUBE_QUEUE_PROFILE names has all measurements: the usages with their samples, and the events
 // of go test, which gotestsum writes.
@@ -17,7 +16,7 @@ import (
 	"strings"
 )
 
-// folderVariable names the folder of the profile. Without it nothing is measured.
+// folderVariable names the folder of the profile. Without it, nothing is measured.
 const folderVariable = "KUBE_QUEUE_PROFILE"
 
 const usageText = `Usage:

@@ -16,14 +16,14 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// sampleInterval is short compared with the tests that are worth a look. A sample takes milliseconds.
+// sampleInterval is short compared with the tests of interest. A sample takes milliseconds.
 const sampleInterval = 2 * time.Second
 
 // Usage is what a target, a package or a test took. The times are in seconds.
 type Usage struct {
 	// Name is the target, the import path of the tested package, or both the package and the test.
 	Name string `json:"name"`
-	// Test: a package, and not a target.
+	// Test is true for a package and false for a target.
 	Test bool      `json:"test"`
 	From time.Time `json:"from"`
 	Wall float64   `json:"wall"`
@@ -45,7 +45,7 @@ type Sample struct {
 func measure(folder string, usage Usage, command []string) error {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// The processes of a killed test must not go on.
+	// The processes of a killed test must not keep running.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread() // Pdeathsig follows the thread
 	signals := make(chan os.Signal, 1)
@@ -89,7 +89,7 @@ func tested(binary string) (string, error) {
 	return strings.TrimSuffix(info.Path, ".test"), nil
 }
 
-// record appends a usage to the profile, in one write, because several programs write.
+// record appends a usage to the profile in one write, because several programs write to it.
 func record(folder string, usage Usage) error {
 	line, err := json.Marshal(usage)
 	if err != nil {
@@ -106,9 +106,8 @@ func record(folder string, usage Usage) error {
 // ticksPerSecond is the unit of times of a process, which is the same on every Linux.
 const ticksPerSecond = 100
 
-// processorTime returns the processor time of a process and its descendants, in seconds: what each has
-// used, and what its children that have exited had used. It adds the processes of etcd to clusters:
-// each cluster has one.
+// processorTime returns the processor time of a process and its descendants, in seconds, including that of children
+// that have exited. It adds the processes of etcd to clusters, because each cluster has one.
 func processorTime(root int, clusters map[int]bool) float64 {
 	processes, _ := procfs.AllProcs() // without /proc, nothing is measured
 	stats, children := map[int]procfs.ProcStat{}, map[int][]int{}

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// usagesFile has a Usage in each line, eventsPattern the events of go test.
+	// usagesFile has a Usage in each line, and eventsPattern matches the files with the events of go test.
 	usagesFile    = "usages.jsonl"
 	eventsPattern = "*.events.jsonl"
 )
@@ -28,7 +28,6 @@ type event struct {
 	Elapsed               float64
 }
 
-// read reads the profile in the folder.
 func read(folder string) (*Profile, error) {
 	var p Profile
 	err := each(filepath.Join(folder, usagesFile), func(u Usage) {
@@ -77,7 +76,7 @@ func each[T any](path string, use func(T)) error {
 		var value T
 		switch err := lines.Decode(&value); {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil // an incomplete line was not finished
+			return nil // the last line is incomplete
 		case err != nil:
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -98,7 +97,7 @@ func (p *Profile) cpu(pkg string, from, to time.Time) float64 {
 	return 0
 }
 
-// at returns the processor time at a moment. Between two samples it is linear.
+// at returns the processor time at a moment. It interpolates linearly between samples.
 func (u Usage) at(t time.Time) float64 {
 	next := slices.IndexFunc(u.Samples, func(s Sample) bool { return s.At.After(t) })
 	if next < 1 {
@@ -108,8 +107,8 @@ func (u Usage) at(t time.Time) float64 {
 	return a.CPU + max(0, b.CPU-a.CPU)*t.Sub(a.At).Seconds()/b.At.Sub(a.At).Seconds()
 }
 
-// total is from the first start to the last end, and the use of all targets, which contain the packages.
-// Without targets, as when go test runs alone, it is the use of all packages.
+// total returns the time from the first start to the last end, the processor time of all targets, which contain the
+// packages, and the number of clusters. Without targets, as when go test runs alone, it uses the packages.
 func (p *Profile) total() (wall, cpu time.Duration, clusters int) {
 	var first, last time.Time
 	for _, u := range slices.Concat(p.Targets, p.Packages) {

@@ -13,8 +13,8 @@ import (
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// recorded is a profile: make test with one package, which starts two clusters and uses the processor in its first
-// ten seconds only. Its first test takes these seconds, its second one the other ten.
+// recorded is the profile of make test with one package. The package starts two clusters, and uses the processor only
+// in its first ten seconds: those of its first test. Its second test takes the other ten.
 func recorded(t *testing.T) *Profile {
 	t.Helper()
 	folder := t.TempDir()

@@ -56,12 +56,11 @@ func section(table io.Writer, title string, usages []Usage, most int, clusters f
 	}
 }
 
-// row is a row of the table of targets: the target, what it does, and how long it took.
+// row matches a row of the table of targets: the target, what it does, and how long it took.
 var row = regexp.MustCompile("(?m)^(\\| `make ([a-z0-9-]+)` \\|.*\\|)[^|]*\\|$")
 
-// refresh writes the measured times of targets into the rows of a Markdown table. Rows of targets that
-// were not measured stay. If only is not empty, it is the target that was run, and nothing but its total is
-// written.
+// refresh writes the measured times of targets into the rows of a Markdown table. It keeps rows of targets that were
+// not measured. If only is not empty, it is the target that was run, and only its total is written.
 func (p *Profile) refresh(path, only string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -98,7 +97,7 @@ func (p *Profile) refresh(path, only string) error {
 	return os.WriteFile(path, []byte(changed), 0o644)
 }
 
-// spoken is a duration as in "40 s" and "12 min".
+// spoken formats a duration as "40 s" or "12 min".
 func spoken(d time.Duration) string {
 	if d < 2*time.Minute {
 		return fmt.Sprintf("%.0f s", d.Seconds())

@@ -1,9 +1,10 @@
-// Package clientset has typed clients for the API groups of kube-queue, with the methods of those of client-go.
+// Package clientset has typed clients for the API groups of kube-queue, with the same methods as the clients of
+// client-go.
 //
 //	client, err := clientset.NewForConfig(config)
 //	unit, err := client.SchedulingV1alpha1().QueueUnits("team").Get(ctx, "job", metav1.GetOptions{})
 //
-// It is written by hand: client-gen writes seven times as many lines for it.
+// It is written by hand, because client-gen would generate seven times as many lines.
 package clientset
 
 import (
@@ -47,7 +48,7 @@ type Clientset struct {
 	visibility *Visibility
 }
 
-// NewForConfig returns clients that share a transport and a limit of requests.
+// NewForConfig returns clients that share a transport and a rate limit.
 func NewForConfig(config *rest.Config) (*Clientset, error) {
 	shared := *config
 	shared.UserAgent = cmp.Or(shared.UserAgent, rest.DefaultKubernetesUserAgent())
@@ -105,7 +106,7 @@ type Quota struct{ group }
 // Scheduling is the client of the group of units.
 type Scheduling struct{ group }
 
-// Visibility is the client of the group of reviews. The API server serves only their creation.
+// Visibility is the client of the group of reviews, which can only be created.
 type Visibility struct{ group }
 
 // QueueUnits is the client of the units of a namespace.
@@ -116,7 +117,7 @@ func (c *Quota) ElasticQuotaTrees(namespace string) *gentype.ClientWithList[*quo
 	return objects[quotav1beta1.ElasticQuotaTree, quotav1beta1.ElasticQuotaTreeList](c.client, "elasticquotatrees", namespace)
 }
 
-// QueueUnits returns the client of a namespace; that of all of them if it is empty.
+// QueueUnits returns the client of a namespace, or of all namespaces if it is empty.
 func (c *Scheduling) QueueUnits(namespace string) QueueUnits {
 	return objects[schedulingv1alpha1.QueueUnit, schedulingv1alpha1.QueueUnitList](c.client, "queueunits", namespace)
 }

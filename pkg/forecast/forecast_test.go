@@ -22,7 +22,7 @@ func expectLeft(t *testing.T, r *forecast.RunTimes, limit, ran, want time.Durati
 
 func TestJobsRunForTheUsualPartOfTheirLimit(t *testing.T) {
 	var r forecast.RunTimes
-	expectLeft(t, &r, 10*h, 0, 10*h) // nothing is known but the limit
+	expectLeft(t, &r, 10*h, 0, 10*h) // only the limit is known
 	expectLeft(t, &r, 10*h, 4*h, 6*h)
 	r.Ended("q", forecast.Declared{Limit: 10 * h}, 2*h)
 	r.Ended("q", forecast.Declared{Limit: 20 * h}, 8*h)
@@ -30,8 +30,8 @@ func TestJobsRunForTheUsualPartOfTheirLimit(t *testing.T) {
 	r.Ended("q", forecast.Declared{Limit: 10 * h}, 3*h)
 	expectLeft(t, &r, 10*h, 0, 3*h)
 	expectLeft(t, &r, 10*h, 3*h, 1*h) // as far as the one that used 40 %
-	expectLeft(t, &r, 10*h, 5*h, 5*h) // further than any
-	expectLeft(t, &r, 0, 0, 0)        // of jobs without a limit, nothing is known
+	expectLeft(t, &r, 10*h, 5*h, 5*h) // longer than any
+	expectLeft(t, &r, 0, 0, 0)        // nothing is known about jobs without a limit
 }
 
 func TestJobsWithoutALimitRunAsLongAsEarlierOnes(t *testing.T) {
@@ -64,7 +64,7 @@ func TestJobsRunAsLongAsExpectedTimesTheUsualOverrunAndNoLongerThanTheirLimit(t 
 	left(0, 4*h, 2*h)
 	left(5*h, 4*h, h)
 	left(5*h, 9*h, time.Second)
-	expectLeft(t, &r, 0, 0, 0) // they say nothing about jobs for which nothing is declared
+	expectLeft(t, &r, 0, 0, 0) // they say nothing about jobs without declared times
 }
 
 func TestTheOverrunIsThatOfMostJobsOfTheNamespace(t *testing.T) {
@@ -85,7 +85,7 @@ func TestTheOverrunIsThatOfMostJobsOfTheNamespace(t *testing.T) {
 	end(1, "honest", 1)
 	expect("honest", 1)
 	end(1, "liar", 10)
-	expect("liar", 10*forecast.FirstOverrun) // the first job counts, but is no reason to trust the owner
+	expect("liar", 10*forecast.FirstOverrun) // the first job counts, but is no reason to trust the owner yet
 	end(199, "liar", 10)
 	expect("liar", 10)
 	expect("honest", 1)
@@ -199,7 +199,7 @@ func TestEstimatesAreRoundedAndOrdered(t *testing.T) {
 	}
 }
 
-// What was predicted wrong for similar jobs is corrected: here short jobs pass longer ones.
+// Wrong predictions for similar jobs are corrected: here, short jobs pass longer ones.
 func TestAnEstimateIsCorrectedByTheErrorsOfSimilarJobs(t *testing.T) {
 	var s forecast.Scores
 	for range 60 {

@@ -9,39 +9,40 @@ import (
 )
 
 const (
-	// FirstOverrun is the overrun before a job has ended. Until a few have ended, the overrun is that many times greater.
+	// FirstOverrun is the overrun before a job has ended. Until Fewest jobs have ended, it also multiplies the observed
+	// overrun.
 	FirstOverrun = 5
-	// judged is after how many jobs the overrun and the usual requests are computed again.
+	// judged is the number of jobs after which the overrun and the usual requests are computed again.
 	judged = 20
-	// tolerance is by which factor they must be wrong before they change: each change costs a new order of the queue.
+	// tolerance is the factor by which they must be off before they change, because each change reorders the queue.
 	tolerance = 1.25
-	// mostAveraged is about how many jobs the usual requests are the mean of.
+	// mostAveraged is the approximate number of jobs in the mean of the usual requests.
 	mostAveraged = 1000
 )
 
 func isOff(now, was float64) bool { return now > was*tolerance || now < was/tolerance }
 
-// Learned is what the jobs of a queue teach about those that wait: how many times longer than declared those of each
-// namespace run, and what jobs usually request. The zero value knows no jobs.
+// Learned is what the past jobs of a queue tell about waiting ones: the overrun of each namespace, and what jobs
+// usually request. The zero value knows no jobs.
 type Learned struct {
 	overruns map[string]*overrun
 	requests []usual
 }
 
-// overrun is how many times longer than declared the jobs of a namespace usually run. It makes times comparable that are
-// declared by different owners: who declares less than the truth gains nothing.
+// overrun is how many times longer than declared the jobs of a namespace usually run. It makes the declared times of
+// different owners comparable: owners gain nothing if they declare too little.
 type overrun struct {
 	ratios ring
 	ended  int
 	factor float64
 }
 
-// usual is the mean of what jobs request of a resource, among those that request it.
+// usual is the mean request for a resource, among the jobs that request it.
 type usual struct {
 	id   resources.ID
 	jobs int
 	mean float64
-	// known is the mean that counts; 0 if there is none yet.
+	// known is the mean in use; 0 if there is none yet.
 	known float64
 }
 
@@ -60,9 +61,9 @@ func (l *Learned) Overran(namespace string, expected, ran time.Duration) (change
 		return false
 	}
 	sorted := o.ratios.inOrder()
-	now := max(sorted[(9*len(sorted)+9)/10-1], 1) // the 90th percentile; below 1, cautious jobs would excuse others
+	now := max(sorted[(9*len(sorted)+9)/10-1], 1) // the 90th percentile; cautious jobs must not excuse others
 	if o.ended < Fewest {
-		now *= FirstOverrun // otherwise, the first liar would be corrected before honest owners are trusted
+		now *= FirstOverrun // otherwise, an owner who lied once could rank ahead of honest new owners
 	}
 	if !isOff(now, o.factor) {
 		return false
@@ -71,7 +72,7 @@ func (l *Learned) Overran(namespace string, expected, ran time.Duration) (change
 	return true
 }
 
-// Overrun is what a time is multiplied by that is declared in the namespace, at least 1.
+// Overrun returns the factor for the times that are declared in the namespace, at least 1.
 func (l *Learned) Overrun(namespace string) float64 {
 	if o := l.overruns[namespace]; o != nil {
 		return o.factor
@@ -96,8 +97,8 @@ func (l *Learned) Requested(requests resources.Vector) (changed bool) {
 	return changed
 }
 
-// Size is how many times more than usual a job requests, of the resource of which that is most. Resources of which all
-// jobs request the same do not count. It is 1 if nothing is known.
+// Size returns the largest ratio of a job's request to the usual request, among all resources. Resources that all jobs
+// request equally do not count. It is 1 if nothing is known.
 func (l *Learned) Size(requests resources.Vector) float64 {
 	size := 0.0
 	for _, a := range requests {
@@ -112,7 +113,7 @@ func (l *Learned) Size(requests resources.Vector) float64 {
 	return cmp.Or(size, 1)
 }
 
-// Forget forgets what jobs request of resources that are not in the set: their IDs can be assigned to others.
+// Forget drops the usual requests of resources that are not in the set, because their IDs can be reassigned.
 func (l *Learned) Forget(used resources.IDs) {
 	l.requests = slices.DeleteFunc(l.requests, func(u usual) bool { return !used.Has(u.id) })
 }

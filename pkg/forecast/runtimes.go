@@ -1,11 +1,11 @@
-// Package forecast predicts how long jobs run, and states when waiting jobs start as a range that was right before.
+// Package forecast predicts how long jobs run, and estimates when waiting jobs start, with a range from past errors.
 //
-// Terms. The limit of a job is its maximum execution time, which is enforced. A job's use of its limit is the part of
-// it for which the job ran: owners declare limits that are several times too long. Its overrun is how many times longer
-// it ran than its owner declared that it would; such a time is not enforced.
+// Terms. The limit of a job is its maximum execution time, which is enforced. A job's use of its limit is the fraction
+// of it that the job ran: owners declare limits that are several times too long. Its overrun is how many times longer
+// it ran than its owner expected; the expected time is not enforced.
 //
-// Nothing here reads what owners name their jobs. A prediction depends only on the queue, on what is declared, and on how
-// long the job has run.
+// Predictions ignore the names of jobs. They depend only on the queue, on the declared times, and on how long the job
+// has run.
 package forecast
 
 import (
@@ -16,33 +16,33 @@ import (
 )
 
 const (
-	// MostQueues is of how many queues something is remembered.
+	// MostQueues is the maximum number of remembered queues.
 	MostQueues = 5000
-	// mostRemembered is how many jobs of each queue are remembered, with and without a limit each.
+	// mostRemembered is the number of values that each ring of a queue remembers.
 	mostRemembered = 200
-	// Fewest is how many jobs without a limit must have ended before the run time of others is predicted.
+	// Fewest is how many jobs without a declared time must have ended before the run time of others is predicted.
 	Fewest = 5
 )
 
-// RunTimes predicts how long jobs run, from how long the last jobs of the same queue ran. The zero value knows nothing
-// but limits.
+// RunTimes predicts how long jobs run, from how long the last jobs of the same queue ran. The zero value knows only
+// declared times.
 type RunTimes struct {
 	queues map[string]*past
 }
 
-// past is how long the last jobs of a queue ran.
+// past holds the run times of the last jobs of a queue.
 type past struct {
-	// uses are the uses of limits, and overruns the overruns. seconds are the run times of jobs for which nothing is declared.
+	// uses are the uses of limits, and overruns the overruns. seconds are the run times of jobs without declared times.
 	uses, overruns, seconds ring
 }
 
-// Declared is what is declared about the run time of a job.
+// Declared holds the declared run times of a job.
 type Declared struct {
 	// Limit is its maximum execution time, and Expected how long its owner expects it to run; 0 means none.
 	Limit, Expected time.Duration
 }
 
-// Ended records that a job of the queue has run.
+// Ended records how long a job of the queue ran.
 func (t *RunTimes) Ended(queue string, declared Declared, ran time.Duration) {
 	p := t.queues[queue]
 	if p == nil {
@@ -63,8 +63,8 @@ func (t *RunTimes) Ended(queue string, declared Declared, ran time.Duration) {
 	}
 }
 
-// Left returns how much longer a job of the queue runs that has already run for some time: until the median of
-// the remembered jobs that ran longer than that. It is false if nothing is known about such jobs.
+// Left returns how much longer a job of the queue runs after it has run for ran: until the median of the remembered
+// jobs that ran longer. It returns false if nothing is known about such jobs.
 func (t *RunTimes) Left(queue string, declared Declared, ran time.Duration) (left time.Duration, known bool) {
 	p := t.queues[queue]
 	switch {
@@ -89,7 +89,8 @@ func (t *RunTimes) Left(queue string, declared Declared, ran time.Duration) (lef
 	return max(time.Duration(seconds*float64(time.Second))-ran, time.Second), true
 }
 
-// leftOf returns how much longer a job runs, from which parts of a declared time earlier jobs ran. p can be nil.
+// leftOf returns how much longer a job runs, given the fractions of declared times that earlier jobs ran. p can be
+// nil.
 func (p *past) leftOf(parts func(*past) *ring, declared, ran time.Duration) time.Duration {
 	part, longer := 0.0, false
 	if p != nil {
@@ -105,7 +106,7 @@ func (p *past) leftOf(parts func(*past) *ring, declared, ran time.Duration) time
 	return max(time.Duration(min(part*float64(declared), math.MaxInt32*float64(time.Second)))-ran, time.Second)
 }
 
-// ring has the last values.
+// ring holds the last values.
 type ring struct {
 	most   int
 	values []float64
@@ -124,7 +125,6 @@ func (r *ring) add(v float64) {
 	r.next = (r.next + 1) % r.most
 }
 
-// inOrder returns the values in order.
 func (r *ring) inOrder() []float64 {
 	if r.sorted == nil {
 		r.sorted = slices.Sorted(slices.Values(r.values))
@@ -132,8 +132,8 @@ func (r *ring) inOrder() []float64 {
 	return r.sorted
 }
 
-// medianAbove returns the median of the values above v, and whether there are any. A mean would say little: few jobs run
-// much longer than all others.
+// medianAbove returns the median of the values above v, and whether there are any. A mean would say little, because a
+// few jobs run much longer than the others.
 func (r *ring) medianAbove(v float64) (median float64, found bool) {
 	values := r.inOrder()
 	first := sort.Search(len(values), func(i int) bool { return values[i] > v })

@@ -8,53 +8,54 @@ import (
 )
 
 const (
-	// mostScored is how many predictions are remembered. After leastScored, the similar ones among them determine an
-	// estimate.
+	// mostScored is the maximum number of remembered predictions. Once there are leastScored, the similar ones determine
+	// an estimate.
 	mostScored, leastScored = 500, 20
-	// similar is how many of the remembered predictions an estimate is made from.
+	// similar is the number of remembered predictions that determine an estimate.
 	similar = 45
-	// byLength is how much the declared lengths of two jobs make their predictions differ, relative to the predictions.
+	// byLength is the weight of declared lengths in the distance between predictions, relative to the predicted waits.
 	byLength = 0.5
-	// firstFactor is how far the range extends to both sides until then.
+	// firstFactor is the factor by which the range extends to both sides before there are leastScored predictions.
 	firstFactor = 2
-	// quantile is which part of the similar predictions was outside of the range at each side.
+	// quantile is the fraction of similar predictions that lies outside the range on each side.
 	quantile = 0.1
-	// worst is the largest error that is remembered.
+	// worst is the largest error that is remembered, as a factor.
 	worst = 50
 	// slack is added to all waits before they are compared, so that errors of seconds do not count.
 	slack = time.Minute
 )
 
-// Estimate is how much longer a job waits. All durations are rounded, because an estimate reveals something about
-// other jobs, and would promise too much otherwise.
+// Estimate says how much longer a job waits. All durations are rounded, so that an estimate reveals less about other
+// jobs and does not promise too much.
 type Estimate struct {
 	Wait time.Duration
 	// Earliest and Latest are the range.
 	Earliest, Latest time.Duration
 }
 
-// Holds reports whether the job waited as long as the range says.
+// Holds reports whether the wait was in the range.
 func (e Estimate) Holds(waited time.Duration) bool {
 	return waited >= e.Earliest-slack && waited <= e.Latest+slack
 }
 
 // Scores are the errors of the last predictions. The zero value has none.
 //
-// A prediction does not know which jobs will be submitted later. In a queue in which short jobs pass longer ones, how many
-// pass depends on how long the job waits and on how long it may run. There, an estimate corrects the prediction by the
-// errors of those that were the most similar in both. Elsewhere, all errors only determine its range.
+// Predictions ignore jobs that are submitted later. In a queue where shorter jobs pass longer ones, the number that
+// pass depends on how long the job waits and how long it may run. There, an estimate corrects the prediction by the
+// errors of the predictions that were most similar in both. Elsewhere, errors determine only the range.
 type Scores struct {
 	scored []score
 	next   int
 }
 
-// score is a prediction as logarithms: how long the job was predicted to wait, its length, and how many times longer it
-// waited.
+// score is a past prediction in logarithms: the predicted wait, the length of the job, and the ratio of the actual
+// wait to the predicted one.
 type score struct{ predicted, length, error float64 }
 
 func logOf(d time.Duration) float64 { return math.Log(float64(max(d, 0)) + float64(slack)) }
 
-// Started records how long a job waited after a prediction. length is how long it may run, if shorter jobs pass it, else 0.
+// Started records how long a job waited after a prediction. length is how long it may run if shorter jobs pass it;
+// otherwise 0.
 func (s *Scores) Started(predicted, length, waited time.Duration) {
 	most := math.Log(worst)
 	now := score{logOf(predicted), logOf(length), min(max(logOf(waited)-logOf(predicted), -most), most)}
@@ -66,7 +67,7 @@ func (s *Scores) Started(predicted, length, waited time.Duration) {
 	s.next = (s.next + 1) % mostScored
 }
 
-// Estimate returns the estimate for a job that is predicted to wait for some more time. length is as in Started.
+// Estimate returns the estimate for a job with a predicted wait. length is as in Started.
 func (s *Scores) Estimate(predicted, length time.Duration) Estimate {
 	low, middle, high := -math.Log(firstFactor), 0.0, math.Log(firstFactor)
 	if len(s.scored) >= leastScored {
@@ -87,7 +88,7 @@ func (s *Scores) Estimate(predicted, length time.Duration) Estimate {
 	return Estimate{Wait: at(middle), Earliest: at(low), Latest: at(high)}
 }
 
-// nearest returns the most similar of the predictions. It changes their order.
+// nearest returns the most similar predictions. It reorders scored.
 func nearest(scored []score, predicted, length float64) []score {
 	distance := func(o score) float64 {
 		return (o.predicted-predicted)*(o.predicted-predicted) + byLength*(o.length-length)*(o.length-length)
@@ -96,7 +97,7 @@ func nearest(scored []score, predicted, length float64) []score {
 	return scored[:min(similar, len(scored))]
 }
 
-// round rounds a duration to a whole minute or, the longer it is, to more, and never to 0.
+// round rounds a duration to a whole minute, or more coarsely the longer it is, but never to 0.
 func round(d time.Duration) time.Duration {
 	const hour, day = time.Hour, 24 * time.Hour
 	step := day

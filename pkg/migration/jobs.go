@@ -17,7 +17,7 @@ type JobKind struct {
 	Extension string
 }
 
-// jobKinds are all kinds. An empty version matches each.
+// jobKinds are all kinds. An empty version matches any version.
 var jobKinds = []JobKind{
 	{"", "", "Pod", "pod"},
 	{"argoproj.io", "", "Workflow", "workflow"},
@@ -36,11 +36,11 @@ var jobKinds = []JobKind{
 	{"trainer.kubeflow.org", "", "TrainJob", "trainjob"},
 }
 
-// JobKinds returns all kinds that are known as jobs.
+// JobKinds returns all kinds of jobs.
 func JobKinds() []JobKind { return slices.Clone(jobKinds) }
 
-// KindOfJob returns the kind of a job; false if kube-queue does not queue jobs of this kind, or if the object is a pod of
-// another object.
+// KindOfJob returns the kind of a job; false if kube-queue does not queue jobs of this kind, or if the object is a pod
+// that another object controls.
 func KindOfJob(object *unstructured.Unstructured) (JobKind, bool) {
 	gvk := object.GroupVersionKind()
 	at := slices.IndexFunc(jobKinds, func(k JobKind) bool {
@@ -52,7 +52,7 @@ func KindOfJob(object *unstructured.Unstructured) (JobKind, bool) {
 	return jobKinds[at], true
 }
 
-// Applicable returns a copy of a job without what the API server has added, so that it can be created again.
+// Applicable returns a copy of a job without the fields that the API server adds, so that it can be created again.
 func Applicable(object *unstructured.Unstructured) *unstructured.Unstructured {
 	job := object.DeepCopy()
 	delete(job.Object, "status")
@@ -66,7 +66,7 @@ func Applicable(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return job
 }
 
-// OrNil returns labels or annotations, or nil, which removes the field, if there are none.
+// OrNil returns labels or annotations, or nil if there are none. Nil removes the field.
 func OrNil(keys map[string]string) map[string]string {
 	if len(keys) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func OrNil(keys map[string]string) map[string]string {
 	return keys
 }
 
-// HasKey reports whether the metadata of an object, or of a template in it, has such a label or annotation.
+// HasKey reports whether the metadata of an object, or of a template in it, has a matching label or annotation.
 func HasKey(object *unstructured.Unstructured, is func(key string) bool) (has bool) {
 	Walk(object.Object, "", func(_ string, metadata map[string]any) {
 		for _, field := range []string{"labels", "annotations"} {
@@ -85,8 +85,8 @@ func HasKey(object *unstructured.Unstructured, is func(key string) bool) (has bo
 	return has
 }
 
-// Walk calls visit for each metadata below the field of an object, such as those of pod templates, with its path. The
-// order is that of the paths.
+// Walk calls visit for each metadata below the field of an object, such as those of pod templates, in the order of
+// their paths.
 func Walk(value any, path string, visit func(path string, metadata map[string]any)) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -1,5 +1,5 @@
-// Package migration holds what the converters of other queues' objects share: documents that are read, objects that
-// are written, and findings about what has no equivalent.
+// Package migration is the shared part of the converters for other queues: input documents, output objects, and
+// findings about settings without an equivalent.
 //
 // Terms. A document is one object of the input, with the place where it was read. A finding is a setting that the
 // objects of kube-queue cannot express. A step is something to do by hand, such as setting a value of the chart. A
@@ -41,7 +41,7 @@ func NameOf(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + name
 }
 
-// Finding is a setting that has no equivalent, or only one that differs.
+// Finding is a setting that has no exact equivalent.
 type Finding struct {
 	// Object is the object with the setting, such as "ClusterQueue team-a".
 	Object string

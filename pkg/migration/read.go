@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Read reads all objects of a YAML or JSON file with any number of documents. Lists are replaced by their items. The
-// name is that of the file, for messages. The error is an *InputError with all documents that cannot be read.
+// Read reads all objects of a YAML or JSON file with any number of documents. It replaces lists by their items.
+// Messages show the name. The error is an *InputError with all documents that cannot be read.
 func Read(name string, from io.Reader) ([]Document, error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(from))
 	var read []Document
@@ -54,9 +54,8 @@ func parts(text []byte) (all [][]byte) {
 	}
 }
 
-// readOne reads the objects of a document.
 func readOne(text []byte, source string) ([]Document, error) {
-	// A duplicate key is rejected, because only one of its values would count.
+	// Reject duplicate keys, because only one of the values would count.
 	raw, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: invalid YAML: %w", source, err)
@@ -100,8 +99,8 @@ func objectsOf(value any, source string) ([]Document, error) {
 	return documents, nil
 }
 
-// CheckMetadata checks what is read without another check: otherwise a label that is not text would look as if it
-// were missing.
+// CheckMetadata checks the metadata that is read without another check. Otherwise, a label that is not text would look
+// as if it were missing.
 func CheckMetadata(metadata any) error {
 	fields, is := metadata.(map[string]any)
 	if !is {

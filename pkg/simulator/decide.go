@@ -12,11 +12,11 @@ import (
 type Situation struct {
 	// Backend is the quota. Units that hold quota are not charged to it yet.
 	Backend quota.Backend
-	// Core options include the policy of queues that are not in Queues.
+	// Core holds the options of the core, such as the policy of queues that are not in Queues.
 	Core scheduler.Options
-	// Queues are settings of queues by an administrator.
+	// Queues are the settings that an administrator gave to queues.
 	Queues []scheduler.QueueChanged
-	// Units are all units, with a different Key each.
+	// Units are all units. Their keys are unique.
 	Units []scheduler.Unit
 	// Decided, if set, is called with the core after the first decisions.
 	Decided func(*scheduler.Scheduler)
@@ -24,20 +24,20 @@ type Situation struct {
 
 // Decided is what the core decides about a unit.
 type Decided struct {
-	// Admitted is whether a waiting unit is admitted immediately, possibly after others were evicted for it.
+	// Admitted is true if a waiting unit is admitted immediately, possibly after evictions for it.
 	Admitted bool
-	// Evicted is whether a unit that held quota is evicted.
+	// Evicted is true if a unit that held quota is evicted.
 	Evicted bool
 	// Outcome has the reason, message and quota of a unit that waits.
 	Outcome
 }
 
-// forever is longer than any job runs while something is decided.
+// forever is a run time that no simulation reaches.
 const forever = 1 << 62
 
-// Decide returns what the core decides immediately about each of the units, in their order. Evicted jobs stop
-// immediately. Admission checks and pods that are not ready are not waited for. Then time passes, and no job ends,
-// until each waiting unit has a reason.
+// Decide returns what the core decides immediately about each unit, in their order. Evicted jobs stop immediately.
+// Decide does not wait for admission checks or for pods to be ready. Then it lets time pass without ending jobs, until
+// each waiting unit has a reason.
 func Decide(s Situation, at time.Time) []Decided {
 	p := situated(s, at, func(int) time.Duration { return forever })
 	decided := make([]Decided, len(p.units))
@@ -57,21 +57,21 @@ func Decide(s Situation, at time.Time) []Decided {
 
 // Start is the first start of a unit.
 type Start struct {
-	// After is the time until then; NotKnown if the unit is not known to start.
+	// After is the time until the start; NotKnown if that is not known.
 	After time.Duration
-	// Pods is how many pods of its elastic pod set it starts with, if not all.
+	// Pods is the number of pods of its elastic pod set that it starts with, if not all.
 	Pods int32
 }
 
-// NotKnown is the time until the start of a unit that is not known to start.
+// NotKnown is the value of After if the start is not known.
 const NotKnown time.Duration = -1
 
-// mostSteps bounds what a look into the future costs. It is enough for the starts and ends of 20,000 units.
+// mostSteps bounds the cost of Starts. It is enough for the starts and ends of 20,000 units.
 const mostSteps = 50_000
 
 // Starts plays the situation forward and returns when each waiting unit first starts after at, if that is within the
-// horizon. Runs returns how long a unit runs, from at on if it holds quota, otherwise after its start;
-// 0 if that is not known: then it never ends.
+// horizon. runs returns how long a unit runs: from at if it holds quota, otherwise from its start. A unit with 0 never
+// ends.
 func Starts(s Situation, at time.Time, horizon time.Duration, runs func(unit int) time.Duration) []Start {
 	p := situated(s, at, func(i int) time.Duration { return cmp.Or(runs(i), forever) })
 	if s.Decided != nil {
@@ -96,12 +96,12 @@ func Starts(s Situation, at time.Time, horizon time.Duration, runs func(unit int
 	return starts
 }
 
-// holds reports whether a unit holds quota at first.
+// holds reports whether a unit holds quota at the beginning.
 func holds(u *scheduler.Unit) bool {
 	return u.Phase == scheduler.Reserved || u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running
 }
 
-// situated returns a simulation that begins with the situation, after the first decisions.
+// situated returns a simulation of the situation, after the first decisions.
 func situated(s Situation, at time.Time, runs func(unit int) time.Duration) *simulation {
 	p := &simulation{Scenario: Scenario{Jobs: make([]Job, len(s.Units))}, core: scheduler.New(s.Core), start: at, now: at,
 		byKey: map[string]int{}, runs: map[int]*run{}, left: map[int]time.Duration{}, result: Result{Outcomes: make([]Outcome, len(s.Units))}}

@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator"
 )
 
-// situation has a root with 4 cpu, of which each of a and b is guaranteed 1.
+// situation has a root with 4 cpu. a and b are each guaranteed 1.
 type situation struct {
 	simulator.Situation
 	t     *testing.T
@@ -134,7 +134,7 @@ func TestWhatIsDecidedDependsOnNothingElse(t *testing.T) {
 	}
 }
 
-// starts describes when units start, in minutes. Each runs for as long as the function says.
+// starts lists when units start, in minutes. Each runs for as long as the function says.
 func (s *situation) starts(minutes func(key string) int) string {
 	var all []string
 	for i, start := range simulator.Starts(s.Situation, at, 24*time.Hour, func(i int) time.Duration { return time.Duration(minutes(s.Units[i].Key)) * time.Minute }) {

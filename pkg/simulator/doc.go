@@ -7,14 +7,14 @@
 // are relative to the start of the trace. A scenario is a trace with a quota tree and
 // policies; an outcome is the result of one job.
 //
-// The API server and the cluster are simulated: writes succeed immediately, a released job
-// runs immediately, and the tree never changes. There are no nodes: jobs wait only for
-// quota. The core is that of kube-queue-controller, unchanged.
+// The API server and the cluster are simulated: writes succeed immediately, a released job runs immediately, and the
+// tree never changes. There are no nodes: jobs wait only for quota. The core is the one of kube-queue-controller,
+// unchanged.
 //
-// Further packages handle input and output: trace reads jobs, quotatree reads and proposes
-// trees, report computes statistics of a result, and plot draws them.
+// Other packages handle input and output: trace reads jobs, quotatree reads and proposes trees, report computes
+// statistics of a result, and plot draws them.
 //
-// Invariants. The same scenario gives the same outcomes. Virtual time never goes back, and the
-// core is called whenever it requests a call while a job runs or stops, is submitted later, or
-// is queued again later. Otherwise nothing that the core waits for can change anything.
+// Invariants. The same scenario gives the same outcomes. Virtual time never goes back. The core is called whenever it
+// requests a call while a job runs, stops, or will be submitted or queued again. After that, calls could not change
+// anything.
 package simulator

@@ -14,8 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator"
 )
 
-// reclaiming has a tenant that borrows everything for 100 s, and from 40 s on a job that is owed half
-// of it for 10 s.
+// reclaiming has a tenant that borrows everything for 100 s. At 40 s, a job arrives that is owed half of it for 10 s.
 func reclaiming() simulator.Scenario {
 	return simulator.Scenario{
 		Jobs:    []simulator.Job{job("b/b1", 0, 100, 2), job("b/b2", 0, 100, 2), job("owed", 40, 10, 2)},
@@ -24,8 +23,8 @@ func reclaiming() simulator.Scenario {
 	}
 }
 
-// lives describes when each job started, with its first start if that is another one, when it ended,
-// and how often it was evicted, in seconds.
+// lives lists when each job started, when it first started if that differs, when it ended, and how often it was
+// evicted. Times are in seconds.
 func lives(s simulator.Scenario, r *simulator.Result) string {
 	var list []string
 	for i, j := range s.Jobs {
@@ -123,7 +122,7 @@ func TestTheSettingsOfAQueueReplaceThoseOfAll(t *testing.T) {
 	}
 }
 
-// evicting returns all combinations of settings with which jobs are evicted.
+// evicting returns all combinations of settings that evict jobs.
 func evicting() (list []simulator.Scenario) {
 	for _, victims := range []simulator.Victims{simulator.Restart, simulator.Resume} {
 		for _, stopsIn := range []time.Duration{0, 3 * time.Second} {
@@ -157,7 +156,7 @@ func TestEveryRunOfAJobIsAccountedFor(t *testing.T) {
 	}
 }
 
-// expectAccounts proves that the runs of each job add up, and that no more than 4 GPUs are in use.
+// expectAccounts checks that the runs of each job add up, and that at most 4 GPUs are in use.
 func expectAccounts(t *testing.T, where string, s simulator.Scenario, r *simulator.Result) {
 	t.Helper()
 	type span struct {

@@ -37,7 +37,7 @@ func Run(ctx context.Context, scenario Scenario) (*Result, error) {
 			return nil, p.late
 		}
 		p.explainWaiting()
-		// In that time, the core may have released a job whose end frees quota again.
+		// Meanwhile, the core may have released a job whose end frees quota again.
 		if _, ok := p.nextEvent(); !ok {
 			break
 		}
@@ -56,7 +56,7 @@ type simulation struct {
 	names *resources.Names
 	start time.Time
 	now   time.Time
-	// wake is when the core requested its next call; zero: never.
+	// wake is when the core requested its next call; zero for never.
 	wake time.Time
 
 	units []scheduler.Unit

@@ -24,7 +24,7 @@ func gpus(n int64) map[string]resource.Quantity {
 	return map[string]resource.Quantity{gpu: *resource.NewQuantity(n, resource.DecimalSI)}
 }
 
-// job of namespace a unless the name says otherwise, as "b/name". Times in seconds.
+// job returns a job in namespace a, or in another one with a name such as "b/name". Times are in seconds.
 func job(name string, submitted, runs float64, size int64) simulator.Job {
 	j := simulator.Job{Name: name, Namespace: "a", Requests: gpus(size),
 		Submitted: time.Duration(submitted * float64(time.Second)), Runs: time.Duration(runs * float64(time.Second))}
@@ -50,7 +50,7 @@ func twoLeaves() tree.Node {
 	}}
 }
 
-// starts reports when each job was released, in seconds, and -1 for never.
+// starts lists when each job was released, in seconds, and -1 for never.
 func starts(s simulator.Scenario, r *simulator.Result) string {
 	var list []string
 	for i, j := range s.Jobs {
@@ -233,7 +233,7 @@ func TestAnEmptyTraceIsPlayed(t *testing.T) {
 	}
 }
 
-// crowd is a random trace with many jobs of one instant.
+// crowd is a random trace with many jobs at the same time.
 func crowd(r *rand.Rand) []simulator.Job {
 	var jobs []simulator.Job
 	for i := range 400 {

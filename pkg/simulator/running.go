@@ -38,7 +38,6 @@ const (
 	longest = 250 * year
 )
 
-// release starts a job.
 func (p *simulation) release(job int, quota string) {
 	runs, goesOn := p.left[job]
 	if !goesOn {
@@ -75,7 +74,7 @@ func (p *simulation) evict(job int, why wellknown.Reason) {
 	p.running.Set(r)
 }
 
-// end ends and stops the jobs whose time has come.
+// end ends and stops the jobs that are due.
 func (p *simulation) end() {
 	for {
 		r, ok := p.running.Top()

@@ -20,7 +20,7 @@ type Job struct {
 	Name string
 	// Namespace is the tenant of the job.
 	Namespace string
-	// QuotaName selects one of the quotas that list the namespace; empty: the first.
+	// QuotaName selects one of the quotas that list the namespace; empty for the first.
 	QuotaName string
 	// Submitted is the submission time, relative to the start of the trace.
 	Submitted time.Duration
@@ -28,7 +28,7 @@ type Job struct {
 	Runs time.Duration
 	// Limit is its maximum execution time; 0 means none.
 	Limit time.Duration
-	// Expected is how long its owner expects it to run; 0 means none.
+	// Expected is the run time that its owner expects; 0 means none.
 	Expected time.Duration
 	// Requests is the sum over all pods of the job.
 	Requests map[string]resource.Quantity
@@ -45,13 +45,13 @@ type Scenario struct {
 	Tree tree.Node
 	// Options are the options of the tree.
 	Options tree.Options
-	// Core options include the policy of queues that are not in Queues.
+	// Core holds the options of the core, such as the policy of queues that are not in Queues.
 	Core scheduler.Options
 	// ReserveAfter is how long a job waits until room is reserved for it, in queues that are not in Queues; 0 means forever.
 	ReserveAfter time.Duration
-	// Preemption is how units are evicted for others in queues that are not in Queues.
+	// Preemption holds the eviction settings of queues that are not in Queues.
 	Preemption scheduler.Preemption
-	// Queues are settings of queues by an administrator.
+	// Queues are the settings that an administrator gave to queues.
 	Queues []scheduler.QueueChanged
 	// Victims is what happens to the work of evicted jobs.
 	Victims Victims
@@ -60,15 +60,14 @@ type Scenario struct {
 	// Progress, if set, is called periodically with the number of finished jobs and the
 	// number of all jobs.
 	Progress func(finished, all int)
-	// Observer, if set, sees what happens.
+	// Observer, if set, observes the simulation.
 	Observer Observer
 }
 
-// Observer sees what happens in a simulation. Jobs are indexes in Scenario.Jobs, and times are relative to the start of
-// the trace.
+// Observer observes a simulation. Jobs are indexes in Scenario.Jobs, and times are relative to the start of the trace.
 type Observer interface {
-	// Waits is called for each job that is not released immediately after its submission. The view is that of the core
-	// after its decisions.
+	// Waits is called for each job that is not released immediately after its submission. view returns the view of the
+	// core after its decisions.
 	Waits(job int, view func() *scheduler.View)
 	// Starts is called for each release of a job, and Ends for each end.
 	Starts(job int, at time.Duration)
@@ -87,18 +86,18 @@ const (
 
 // Outcome is the result of a job.
 type Outcome struct {
-	// Released reports whether the job was released, and was not evicted since. Start, of its
-	// last run, and End are relative to the start of the trace.
+	// Released is true if the job was released and has not been evicted since. Start is the start of its last run. Start
+	// and End are relative to the start of the trace.
 	Released   bool
 	Start, End time.Duration
 	// FirstStart is the start of its first run, relative to the start of the trace.
 	FirstStart time.Duration
-	// FirstPods is how many pods of its elastic pod set it had then, if not all.
+	// FirstPods is the number of pods of its elastic pod set that it had then, if not all.
 	FirstPods int32
 	// Evictions is how often the job was evicted and stopped, Preempted and Reclaimed how often
 	// for each reason.
 	Evictions, Preempted, Reclaimed int
-	// Lost is how long the job ran in vain before its evictions: the time that it ran again.
+	// Lost is the run time that the job had to repeat after evictions.
 	Lost time.Duration
 	// Reason and Message describe why a job waits if it is not released at the end.
 	Reason  wellknown.Reason
@@ -116,11 +115,11 @@ type Result struct {
 	// Flushes counts lost wake-ups of the core that its safety flush found. It is 0 unless
 	// the core has a defect.
 	Flushes int
-	// Interrupted are the runs that ended by an eviction, one for each, by when they stopped.
+	// Interrupted are the runs that an eviction ended, in the order in which they stopped.
 	Interrupted []Interruption
 }
 
-// Interruption is a run of a job that ended by an eviction.
+// Interruption is a run of a job that an eviction ended.
 type Interruption struct {
 	// Job is the index of the job in Scenario.Jobs.
 	Job int

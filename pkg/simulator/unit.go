@@ -2,7 +2,8 @@ package simulator
 
 import "kube-queue.dev/kube-queue/pkg/resources"
 
-// One returns the unit that users count a resource in, as base units: a core, a gibibyte, or a single item.
+// One returns the size, in base units, of the unit that users count a resource in: a core, a gibibyte, or a single
+// item.
 func One(resource string) int64 {
 	switch {
 	case resources.Format(resource, 1000) == "1":

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// newName is the name of a unit that does not exist. No real unit has it.
+	// newName is the name of a new unit. No real unit can have it.
 	newName = "/new"
-	// furthest is the greatest position in its queue at which the start of a new unit is predicted.
+	// furthest is the last position in a queue at which the start of a new unit is predicted.
 	furthest = 1000
 )
 
@@ -32,17 +32,17 @@ type Trial struct {
 	Length time.Duration
 	// Start is when it would start, NotKnown if that is not known.
 	Start simulator.Start
-	// AllPods is what would happen if the unit waited for all its pods; nil if it would start with all of them anyway, or is
-	// not known to start.
+	// AllPods is what would happen if the unit waited for all its pods; nil if it starts with all of them anyway, or its
+	// start is not known.
 	AllPods *Trial
 
 	model     *Model
 	namespace string
-	// few is whether too few jobs of the queue have ended to predict how long others run.
+	// few is true if too few jobs of the queue have ended to predict how long others run.
 	few bool
 }
 
-// Try submits a new unit to a copy of the core and plays the queues forward, as Starts. The error is for the caller.
+// Try submits a new unit to a copy of the core and plays the queues forward, like Starts. The error is for the caller.
 func (m *Model) Try(namespace string, spec *v1alpha1.QueueUnitSpec, left RunTimes) (*Trial, error) {
 	switch {
 	case m.view.Missing != nil:
@@ -72,7 +72,6 @@ func (m *Model) newUnit(namespace string, spec *v1alpha1.QueueUnitSpec) (schedul
 	return m.Read(unit)
 }
 
-// try submits the unit.
 func (m *Model) try(unit scheduler.Unit, left RunTimes) *Trial {
 	view := *m.view
 	view.Units = append(slices.Clip(view.Units), scheduler.UnitView{Key: unit.Key, UID: unit.UID, QuotaName: unit.QuotaName, Kind: unit.Kind, Queue: -1,
@@ -85,12 +84,13 @@ func (m *Model) try(unit scheduler.Unit, left RunTimes) *Trial {
 	if u.Queue >= 0 {
 		t.Queue, t.Length = view.Queues[u.Queue].Name, t.model.length(u)
 	}
-	// What answers need of all units is computed here, where its time counts, and for the refusal that is known then.
+	// Compute what answers need about all units here, so that its time counts, and with the refusal that is known by
+	// then.
 	defer func() { t.model.index(); t.model.places(); t.model.oldest() }()
 	if u.Held {
 		return t
 	}
-	// The lines of the model must not be computed before it is known why the unit waits.
+	// Do not compute the lines of t.model before it is known why the unit waits.
 	played := m.withView(&view)
 	played.lines = m.lines
 	seen := *u
@@ -122,7 +122,7 @@ func (m *Model) withView(view *scheduler.View) *Model {
 	return with
 }
 
-// keptOut sets the queue of a new unit, and returns why it is not tried whatever it requests; nil if it is.
+// keptOut sets the queue of a new unit, and returns why it is not tried, whatever it requests; nil if it is tried.
 func (m *Model) keptOut(u *scheduler.UnitView, unit *scheduler.Unit) *quota.Refusal {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -135,7 +135,7 @@ func (m *Model) keptOut(u *scheduler.UnitView, unit *scheduler.Unit) *quota.Refu
 	return cmp.Or(unit.Held, refusal, m.view.Off[unit.Kind])
 }
 
-// Why answers why the unit would wait. Its phase is Dequeued if it would not. The error is for the caller.
+// Why returns why the unit would wait. The phase is Dequeued if it would start. The error is for the caller.
 func (t *Trial) Why(access Access) (*visibilityv1alpha1.QueueUnitReviewStatus, error) {
 	answer, err := t.model.Why(t.namespace, newName, access)
 	if err == nil && t.few && t.Start.After == simulator.NotKnown && answer.Reason != "" && !answer.Reason.NeedsAction() {

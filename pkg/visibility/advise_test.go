@@ -53,8 +53,8 @@ func (c *cluster) whyNew(t *Trial, access Access) *visibilityv1alpha1.QueueUnitR
 	return answer
 }
 
-// submitNow submits a unit, and returns how many pods it is admitted with if it is admitted immediately, and not with all of
-// them.
+// submitNow submits a unit. If it is admitted immediately with fewer than all its pods, submitNow returns their
+// number.
 func (c *cluster) submitNow(key string, requests resources.Vector, change func(*scheduler.Unit)) (pods int32) {
 	u := &scheduler.Unit{Key: key, Facts: scheduler.Facts{UID: key, Submitted: c.now.UnixMicro(), Demand: quota.Demand{Requests: requests, Preemptible: true}}}
 	change(u)
@@ -73,8 +73,8 @@ func (c *cluster) submitNow(key string, requests resources.Vector, change func(*
 	}
 }
 
-// essence is what an answer says about its unit. Submitting it can change the reasons of units ahead, and which quota is kept
-// for others.
+// essence is what an answer says about its unit alone. Submitting the unit can change the reasons of units ahead, and
+// which units quota is kept for.
 func essence(a *visibilityv1alpha1.QueueUnitReviewStatus) string {
 	ahead := make([]string, len(a.Ahead))
 	for i, u := range a.Ahead {
@@ -86,7 +86,7 @@ func essence(a *visibilityv1alpha1.QueueUnitReviewStatus) string {
 	return fmt.Sprint(a.Phase, a.Queue, a.Quota, a.Policy, a.Priority, a.Requests, a.Reason, a.Message, a.Position, a.Waiting, ahead, a.Lacks, messages(a))
 }
 
-// A new unit gets the answers that it gets once it is submitted.
+// A new unit gets the same answers as after its submission.
 func TestPropertyAdviceIsWhatFollows(t *testing.T) {
 	admitted, waited, never := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -207,7 +207,7 @@ func TestANewUnitOfManyPodsStartsEarlierWithFewer(t *testing.T) {
 	}
 }
 
-// Only the time of Try is limited, so the answer goes through the units no more.
+// Only the time of Try is limited, so the answer must not loop over the units again.
 func TestWhatAnAnswerNeedsOfAllUnitsIsComputedBefore(t *testing.T) {
 	c := newCluster(t, teams(), tree.Options{})
 	c.submit("a/one", c.request("cpu", 8000), func(u *scheduler.Unit) { u.MaxSeconds = 3600 })
@@ -226,7 +226,7 @@ func TestWhatAnAnswerNeedsOfAllUnitsIsComputedBefore(t *testing.T) {
 	}
 }
 
-// No unit of others is named, and nothing is kept of a question.
+// Answers name no units of others, and questions leave nothing behind.
 func TestAdviceNamesNobodyElseAndChangesNothing(t *testing.T) {
 	c := newCluster(t, teams(), tree.Options{})
 	c.submit("b/secret", c.request("cpu", 8000), func(u *scheduler.Unit) { u.MaxSeconds = 3600 })

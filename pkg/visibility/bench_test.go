@@ -15,20 +15,20 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// crowd is a cluster with 1,000 nodes of quota and 100,000 units, of which 10,000 hold quota.
+// crowd is a cluster with 1,000 nodes of quota and 100,000 units. 10,000 of them hold quota.
 func crowd(t failer) *cluster {
 	return full(t, queue.RoundRobin, scale{parents: 9, leaves: 110, perLeaf: 101, root: "20000", parent: "5000", min: "4", max: "10",
 		cpu: func(unit int) int { return 1000 + unit%7 }})
 }
 
-// turnover is a cluster with 1,000 nodes of quota and 104,976 units. All units of a parent compete: it is full, with 2 units
-// of each leaf, which may have 4. Root is the max of the root, which may be empty.
+// turnover is a cluster with 1,000 nodes of quota and 104,976 units. All units of a parent compete: it is full with 2
+// units of each leaf, which may have 4. root is the max of the root, and may be empty.
 func turnover(t failer, policy *queue.Policy, root string) *cluster {
 	return full(t, policy, scale{parents: 27, leaves: 36, perLeaf: 108, root: root, parent: "72", min: "1", max: "4", cpu: func(int) int { return 1000 }})
 }
 
-// scale is the size of a cluster: its parents, leaves of each parent, units of each leaf, the max of the nodes of each kind,
-// and what each unit requests in thousandths.
+// scale is the size of a cluster: its parents, leaves per parent, units per leaf, the max of each kind of node, and
+// the requests of each unit in thousandths.
 type scale struct {
 	parents, leaves, perLeaf int
 	root, parent, min, max   string
@@ -69,7 +69,7 @@ func full(t failer, policy *queue.Policy, s scale) *cluster {
 	return c
 }
 
-// reportProcessorTime begins to measure. The function that it returns reports the processor time of an operation.
+// reportProcessorTime starts a measurement. The function that it returns reports the processor time per operation.
 func reportProcessorTime(b *testing.B) (report func()) {
 	used := func() int64 {
 		var usage syscall.Rusage

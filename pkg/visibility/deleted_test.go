@@ -9,8 +9,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// A unit whose quota was deleted is charged to what is left of it at the ancestor. There it holds some of the max, and
-// nothing of the min, which is only for the units of that quota.
+// A unit whose quota was deleted is charged to the remaining ancestor. There, it holds some of the max but nothing of
+// the min, which is only for the units of that quota.
 func TestTheEndOfAUnitOfADeletedQuotaFreesNothingOfAMin(t *testing.T) {
 	root := func(least, most string, children ...tree.Node) tree.Node {
 		return tree.Node{Name: "root", Max: amounts("cpu", "20"), Children: []tree.Node{
@@ -18,10 +18,10 @@ func TestTheEndOfAUnitOfADeletedQuotaFreesNothingOfAMin(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, max string
-		// preemptible is whether the unit that waits is.
+		// preemptible is whether the waiting unit is preemptible.
 		preemptible bool
 		ends        string
-		// used is what is used of the limits that are lacking, and holding are the units that hold it.
+		// used is the usage of the lacking limits, and holding are the units that hold it.
 		used, holding string
 	}{
 		{"the min is lacking", "20", false, "a/one ends", "3", "a/one"},

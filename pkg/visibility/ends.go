@@ -16,8 +16,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// ends returns the smallest set of units whose end admits the unit, with the largest amounts first, and when they
-// have ended at the latest; nil if there is none or it is not known.
+// ends returns the smallest set of units whose end admits the unit, preferring the largest amounts, and the time by
+// which they end; nil if there is none or it is not known.
 func (s *search) ends() (*visibilityv1alpha1.Remedy, *metav1.Time) {
 	byAmount := func(a, b int64, _, _ *scheduler.UnitView) int { return cmp.Compare(b, a) }
 	others, found := s.enough(mostToEnd, func(others []int32) outcome {
@@ -44,8 +44,8 @@ func (s *search) ends() (*visibilityv1alpha1.Remedy, *metav1.Time) {
 	return remedy, s.until(others)
 }
 
-// victims returns units that together hold enough for the unit and others, taken in the given order, without
-// superfluous ones; nil if even all of them do not hold enough.
+// victims returns units that together hold enough for the unit and others, chosen in the given order, without
+// unnecessary ones; nil if all of them together do not hold enough.
 func (s *search) victims(others []int32, order func(a, b int64, u, v *scheduler.UnitView) int) map[int32]bool {
 	needs := s.needs(s.reserved, others)
 	left, spaces := make([]int64, len(needs)), make([]quota.Refusal, len(needs))
@@ -94,7 +94,7 @@ func (s *search) victims(others []int32, order func(a, b int64, u, v *scheduler.
 			return nil
 		}
 	}
-	// A unit that was chosen for one limit can make another one superfluous.
+	// A unit that was chosen for one limit can make another one unnecessary.
 	for _, i := range slices.SortedFunc(maps.Keys(chosen), func(a, b int32) int {
 		return cmp.Or(slices.Compare(amounts[a], amounts[b]), strings.Compare(s.view.Units[a].Key, s.view.Units[b].Key))
 	}) {
@@ -115,8 +115,8 @@ func (s *search) victims(others []int32, order func(a, b int64, u, v *scheduler.
 	return chosen
 }
 
-// freed returns a world in which units have ended, and the path of the topmost node where units may wait for what
-// they free: the first node that has all of them below it, or a higher one where some unit may lack something.
+// freed returns a world in which units have ended, and the path of the topmost node where units may wait for what they
+// free: the lowest node above all of them, or a higher one where a unit may lack something.
 func (s *search) freed(ended map[int32]bool) (w world, below string) {
 	w, below = s.first.world, s.group.Path()
 	w.ended = ended
@@ -149,8 +149,8 @@ func (s *search) freed(ended map[int32]bool) (w world, below string) {
 	return w, below
 }
 
-// until returns when enough units have ended for the unit and others, by their maximum execution times; nil if that
-// is not known, or if others would take what they free.
+// until returns when enough units end for the unit and others, by their maximum execution times; nil if that is not
+// known, or if others would take the freed quota.
 func (s *search) until(others []int32) *metav1.Time {
 	ended := s.victims(others, func(_, _ int64, u, v *scheduler.UnitView) int {
 		a, b := u.EndsAt(), v.EndsAt()

@@ -89,7 +89,7 @@ func TestALowerRequestIsWithinAllHardLimits(t *testing.T) {
 	}
 }
 
-// Both the max and the guarantee of a quota may be below the request, which is refused by the max first.
+// Both the max and the guarantee of a quota may be below the request. The max refuses it first.
 func TestARaiseIncludesTheMinIfTheQuotaGuaranteesNothing(t *testing.T) {
 	cl := newCluster(t, tree.Node{Name: "root", Children: []tree.Node{{Name: "a", Namespaces: []string{"a"}, Max: amounts("cpu", "7")}}}, tree.Options{})
 	cl.submit("a/one", cl.request("cpu", 8000), func(u *scheduler.Unit) { u.Demand.Preemptible = false })

@@ -1,14 +1,14 @@
 // Package visibility answers questions about the state of the core: why a unit waits, which units are in a queue and
 // in which order, how the quota is used, and what would happen if something were different.
 //
-// A Model is made from one View and is never changed by questions, so all answers of a Model are about the same time.
-// What is expensive, such as the order of the units, is computed when it is first needed.
+// A Model is made from one View, and questions do not change it, so all its answers describe the same time. Expensive
+// parts, such as the order of the units, are computed on first use.
 //
-// A change that is said to admit a unit was tried in a second core. A raise is enough for the unit and for all units
-// that would be admitted before it, in its queue and in others: otherwise they would take what is added.
+// If an answer says that a change admits a unit, the change was tried in a second core. A raise is enough for the unit
+// and for all units that would be admitted before it, in any queue, because they would take the added quota first.
 //
-// An answer contains names of units only if the caller may list units of their namespace. Of other units, it has only
-// counts and amounts. Answers contain the paths of quotas, like the messages of units.
+// An answer names only units in namespaces whose units the caller may list. For other units, it has only counts and
+// amounts. Answers contain the paths of quotas, like the messages of units.
 package visibility
 
 import (
@@ -43,14 +43,13 @@ type Model struct {
 	kinds     []string
 	namespace string
 
-	// index has the units by their keys. contenders are the units that wait for quota, by queue and in order. lines
-	// are the contenders that can fit at all, and so are tried. places has their positions in lines, from 1; 0 for
-	// others.
+	// index maps keys to units. contenders are the units that wait for quota, by queue and in order. lines are the
+	// contenders that are tried, because they can fit at all. places are their positions in lines, from 1; 0 for others.
 	index      func() map[string]int32
 	contenders func() [][]int32
 	lines      func() [][]int32
 	places     func() []int32
-	// oldest are the units that have waited longest, of the lines of queues that reserve quota for such units. Growth gets no
+	// oldest are the units that have waited longest, in queues that reserve quota for them. Units for growth get no
 	// reservation.
 	oldest func() [][]int32
 	// ordered are all units in the order of a list.
@@ -59,20 +58,20 @@ type Model struct {
 	sums  func() []sums
 	nodes func() []nodeSums
 	loans func() quota.Loans
-	// greatest is the greatest request of a waiting unit, by resource.
+	// greatest is the largest request of a waiting unit, by resource.
 	greatest func() map[resources.ID]int64
 	// unreserved is the quota with everything charged, but nothing reserved or planned; nil if there is none.
 	unreserved func() quota.Explainer
 
-	// Read reads a unit that does not exist. Its demand refers to the backend and the names of the view, and can add to them.
-	// Nil: nothing is known about such units.
+	// Read reads a new unit. It uses the backend and the names of the view, and can add to them. If it is nil, new units
+	// cannot be tried.
 	Read func(*v1alpha1.QueueUnit) (scheduler.Unit, error)
 
-	// mutex protects the backend and the names, which can store what a question mentions. Each answer holds it.
+	// mutex protects the backend and the names, because questions can add to them. Each answer holds it.
 	mutex *sync.Mutex
 }
 
-// New returns a model of the view. The namespace is that of the Queues.
+// New returns a model of the view. namespace is the namespace of the Queues.
 func New(view *scheduler.View, kinds []string, namespace string) *Model {
 	m := &Model{view: view, kinds: kinds, namespace: namespace, mutex: &sync.Mutex{}}
 	m.index = sync.OnceValue(func() map[string]int32 {
@@ -165,7 +164,6 @@ func (m *Model) before(i, j int32) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), longer, cmp.Compare(a.Submitted, b.Submitted), strings.Compare(a.Key, b.Key))
 }
 
-// observed returns the time of the state.
 func (m *Model) observed() metav1.MicroTime { return metav1.NewMicroTime(m.view.At) }
 
 func (m *Model) kind(of scheduler.JobKind) string {
@@ -204,7 +202,7 @@ func namespaceOf(key string) string {
 	return namespace
 }
 
-// list returns a vector by the names that users know, without the number of jobs.
+// list returns a vector with the names that users know, without the number of jobs.
 func (m *Model) list(v resources.Vector) corev1.ResourceList {
 	list := m.listWithJobs(v)
 	delete(list, quota.JobsResource)
@@ -221,7 +219,7 @@ func (m *Model) listWithJobs(v resources.Vector) corev1.ResourceList {
 	return m.quantities(v)
 }
 
-// quantities returns a vector by the names of its resources.
+// quantities returns a vector with the names of its resources.
 func (m *Model) quantities(v resources.Vector) corev1.ResourceList {
 	if len(v) == 0 {
 		return nil
@@ -237,7 +235,6 @@ func held(u *scheduler.UnitView) resources.Vector {
 	return u.Demand.Requests
 }
 
-// summary describes a unit.
 func (m *Model) summary(i int32) visibilityv1alpha1.UnitSummary {
 	u := &m.view.Units[i]
 	s := visibilityv1alpha1.UnitSummary{Kind: m.kind(u.Kind), Phase: phaseName(u), Priority: u.Priority, Requests: m.list(held(u)),

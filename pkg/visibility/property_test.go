@@ -25,11 +25,11 @@ var trees = rapid.Custom(drawTree).Filter(func(root tree.Node) bool {
 	return err == nil
 })
 
-// namespaces are those of drawTree.
+// namespaces are the namespaces in drawTree.
 var namespaces = []string{"t0", "t1", "t2", "t3", "d0", "d1"}
 
-// drawTree returns a tree of two departments with two teams each, some of which have limits and guarantees. Departments have
-// units of their own.
+// drawTree returns a tree of two departments with two teams each, some with limits and guarantees. Departments have
+// their own units.
 func drawTree(t *rapid.T) tree.Node {
 	amountsOf := func(label string, most int) map[string]resource.Quantity {
 		list := map[string]resource.Quantity{}
@@ -64,7 +64,7 @@ func drawTree(t *rapid.T) tree.Node {
 	return root
 }
 
-// without returns the node without the one of the name, and the namespaces that have no quota any more.
+// without returns the node without the named one, and the namespaces that no longer have a quota.
 func without(n tree.Node, name string) (rest tree.Node, namespaces []string) {
 	children := n.Children
 	n.Children = nil
@@ -82,9 +82,8 @@ func without(n tree.Node, name string) (rest tree.Node, namespaces []string) {
 	return n, namespaces
 }
 
-// What a review says would admit a unit admits it in the core, by a tree that is changed as an administrator would, or by
-// the end of the units that it names. In these worlds, there always is a raise: every limit may be greater, and few units
-// compete.
+// A remedy of a review admits the unit in the core, whether an administrator changes the tree or the named units end.
+// In these worlds there is always a raise, because every limit can be raised and few units compete.
 func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 	done, asked, left := map[visibilityv1alpha1.RemedyType]int{}, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -190,7 +189,7 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 }
 
 // expectGreatestThatFits submits the unit with its lowered request to a core in which nothing holds quota. It must be
-// admitted, and must not if it requests more of anything that was lowered.
+// admitted, but not if it requests more of any lowered resource.
 func expectGreatestThatFits(t *rapid.T, c *cluster, unit string, remedy visibilityv1alpha1.Remedy) {
 	demand := c.units[unit].Demand
 	for _, change := range remedy.Changes {
@@ -225,7 +224,7 @@ func expectGreatestThatFits(t *rapid.T, c *cluster, unit string, remedy visibili
 	}
 }
 
-// A caller that may list the units of one namespace finds no name of another namespace or unit in any answer.
+// A caller who may list the units of one namespace finds no name of another namespace or its units in any answer.
 func TestPropertyNoAnswerNamesWhatTheCallerMayNotList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newCluster(rt, teams(), tree.Options{PauseBorrowing: rapid.Bool().Draw(rt, "pause borrowing")})

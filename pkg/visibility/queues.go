@@ -15,14 +15,15 @@ import (
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
-// Queues answers which units are in the queues. The namespace is that of the question. The error is for the caller.
+// Queues returns which units are in the queues. namespace is the namespace of the question. The error is for the
+// caller.
 func (m *Model) Queues(namespace string, spec visibilityv1alpha1.QueueReviewSpec, access Access) (*visibilityv1alpha1.QueueReviewStatus, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	if err := checkQueueSpec(&spec); err != nil {
 		return nil, err
 	}
-	// The question's own namespace is asked about first, because the number of questions is limited.
+	// Check the question's own namespace first, because the number of access checks is limited.
 	if own := access.Units(namespace); !own && !spec.AllNamespaces {
 		return nil, fmt.Errorf("you may not list QueueUnits in namespace %q", namespace)
 	}
@@ -35,8 +36,8 @@ func (m *Model) Queues(namespace string, spec visibilityv1alpha1.QueueReviewSpec
 		wanted = int32(at)
 	}
 	answer := &visibilityv1alpha1.QueueReviewStatus{ObservedTime: m.observed()}
-	shown := m.owned(namespace, access) // and the queues in which the caller may list a unit
-	var order []int32                   // of the units; not needed for figures of queues
+	shown := m.owned(namespace, access) // and, below, the queues in which the caller may list a unit
+	var order []int32                   // of the units; needed only to list them
 	if spec.Show == visibilityv1alpha1.ShowGroups || spec.Show == visibilityv1alpha1.ShowUnits {
 		order = m.ordered()
 	}
@@ -180,7 +181,6 @@ func (m *Model) computeOrdered() []int32 {
 	return ordered
 }
 
-// queue describes a queue.
 func (m *Model) queue(q int32) visibilityv1alpha1.QueueSummary {
 	v := &m.view.Queues[q]
 	s := visibilityv1alpha1.QueueSummary{Name: v.Name, Quota: v.Quota, Policy: v.Policy.String(), Stop: string(v1alpha1.StopNone),
@@ -252,7 +252,7 @@ type alike struct {
 	requests  int32
 }
 
-// group is a number of units that are alike, and the first of them.
+// group is the number of units that are alike, and the first of them.
 type group struct{ first, units int32 }
 
 // groups returns the groups of units that are alike, in the order of their first units.
@@ -282,7 +282,7 @@ func (m *Model) groups(units []int32) []group {
 	return all
 }
 
-// numbers numbers requests, first by their place in memory, which many units share.
+// numbers assigns a number to each request. It looks up the address first, because many units share one.
 type numbers struct {
 	byPlace map[*resources.Amount]int32
 	byKey   map[string]int32

@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
-// Quotas answers how the quotas are used. The namespace is that of the question. The error is for the caller.
+// Quotas returns how the quotas are used. namespace is the namespace of the question. The error is for the caller.
 func (m *Model) Quotas(namespace string, spec visibilityv1alpha1.QuotaReviewSpec, access Access) (*visibilityv1alpha1.QuotaReviewStatus, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -70,8 +70,7 @@ func (m *Model) Quotas(namespace string, spec visibilityv1alpha1.QuotaReviewSpec
 	return answer, nil
 }
 
-// pathsOf returns the paths of the quotas that units of a namespace have, and of the quota for units that select
-// none.
+// pathsOf returns the paths of the quotas that the units of a namespace use, and of its default quota.
 func (m *Model) pathsOf(namespace string) (paths []string) {
 	if group, refusal := m.view.Backend.Place(namespace, ""); refusal == nil {
 		paths = append(paths, group.Path())
@@ -86,7 +85,7 @@ func (m *Model) pathsOf(namespace string) (paths []string) {
 	return paths
 }
 
-// nodeSums are what is known of a node in addition to its usage.
+// nodeSums is what is known about a node besides its usage.
 type nodeSums struct {
 	queue            string
 	waiting, holding int32

@@ -40,8 +40,8 @@ func (s *search) raise() *visibilityv1alpha1.Remedy {
 	return remedy
 }
 
-// raised returns a world with greater limits, and the path of the topmost node with a greater limit: units of all
-// queues below it compete for what is added. It returns false if there is none, or if the limits cannot be raised.
+// raised returns a world with higher limits, and the path of the topmost node with a higher limit: units of all queues
+// below it compete for the added quota. It returns false if there is no such node, or if the limits cannot be raised.
 func (s *search) raised(raises []quota.Raise) (w world, below string, ok bool) {
 	written, err := s.unreserved().Written(raises)
 	if err != nil || len(written) == 0 {
@@ -65,16 +65,15 @@ func (s *search) raises(others []int32) (raises []quota.Raise) {
 	return raises
 }
 
-// inOrder returns the others that are admitted before the unit if there is room for all of them below the limits that
-// the unit lacks. They can take something that the unit did not lack before; then that limit is opened as well. If
-// that is not enough, all limits of its chain are opened: room is reserved for others once they lack only what they
-// are owed.
+// inOrder returns the units that are admitted before the unit if the limits that the unit lacks have room for all of
+// them. If these units then exhaust another limit, it opens that limit as well. If that is not enough, it opens all
+// limits of the chain, because room is reserved for others once they lack only what they are owed.
 func (s *search) inOrder() []int32 {
 	var opened []quota.Space
 	open := func(needs []need) (more bool) {
 		for _, n := range needs {
 			if n.Bound == quota.Lending || n.Bound == quota.Kept {
-				n.Bound = quota.Max // there is room for the unit only if there is room for those that it is kept for
+				n.Bound = quota.Max // the unit has room only if the units that it is kept for have room
 			}
 			if !slices.Contains(opened, n.Space) {
 				opened, more = append(opened, n.Space), true

@@ -20,7 +20,7 @@ import (
 type first struct {
 	visibilityv1alpha1.Remedy
 	world
-	// alone is whether it is unknown what follows, so that nothing is added to it.
+	// alone is true if it is not known what follows. Nothing is added to the remedy then.
 	alone bool
 }
 
@@ -53,8 +53,8 @@ func (m *Model) remedies(answer *visibilityv1alpha1.QueueUnitReviewStatus, i int
 	}
 }
 
-// remediesAfter adds what would admit a unit after the first step, if it needs more than that. It returns false if
-// that was not searched.
+// remediesAfter adds what would admit a unit after the first step, if it needs more than that. It returns false if it
+// did not search.
 func (m *Model) remediesAfter(answer *visibilityv1alpha1.QueueUnitReviewStatus, i int32, r *quota.Refusal, f first, access Access) (searched bool) {
 	s := &search{Model: m, unit: i, first: f, access: access}
 	if !s.prepare() {
@@ -92,8 +92,8 @@ func latest(a, b *metav1.Time) *metav1.Time {
 	return a
 }
 
-// lower returns the remedy that the unit's job requests at most what all limits of its quota allow when nothing else
-// is used; none if one of them allows nothing.
+// lower returns the remedy to lower the request to what all limits of the quota allow when nothing else is used; none
+// if a limit allows nothing.
 func (m *Model) lower(i int32, group quota.Group) []visibilityv1alpha1.Remedy {
 	smallest := map[string]*quota.Refusal{}
 	for _, r := range m.view.Backend.Exceeds(group, m.view.Units[i].Demand) {
@@ -120,7 +120,7 @@ func (m *Model) lower(i int32, group quota.Group) []visibilityv1alpha1.Remedy {
 }
 
 // firstOf returns what must be done first for a unit that waits for r. Its message is empty if the unit only has to
-// wait for quota. A unit shows one reason; what it would wait for after that is included.
+// wait for quota. A unit shows one reason, but the message includes what it would wait for after that.
 func (m *Model) firstOf(i int32, r *quota.Refusal, access Access) first {
 	u := &m.view.Units[i]
 	var steps []visibilityv1alpha1.Remedy
@@ -174,7 +174,7 @@ func (m *Model) firstOf(i int32, r *quota.Refusal, access Access) first {
 	return f
 }
 
-// stepsOfQueue returns what must be done so that the queue of a unit admits units.
+// stepsOfQueue returns what must be done before the queue of a unit admits units.
 func (m *Model) stepsOfQueue(u *scheduler.UnitView) (steps []visibilityv1alpha1.Remedy) {
 	if u.Queue < 0 {
 		return nil
@@ -210,7 +210,7 @@ func (m *Model) missingChecks(q int32) []string {
 	return slices.DeleteFunc(slices.Clone(m.view.Queues[q].Settings.Checks.Names()), func(name string) bool { return slices.Contains(m.view.Checks, name) })
 }
 
-// addOthers adds which other units a remedy is enough for.
+// addOthers adds the other units for which a remedy is enough.
 func (s *search) addOthers(remedy *visibilityv1alpha1.Remedy, others []int32) {
 	ahead := 0
 	for _, i := range others {
@@ -227,7 +227,7 @@ func (s *search) addOthers(remedy *visibilityv1alpha1.Remedy, others []int32) {
 	}
 }
 
-// then puts what must be done first in front of a message.
+// then prepends the first step to a message.
 func (s *search) then(message string) string {
 	if s.first.Message == "" {
 		return message

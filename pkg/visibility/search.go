@@ -9,14 +9,14 @@ import (
 
 // Bounds of a search. The documentation of the reviews states how many units are tried.
 const (
-	// mostToRaise and mostToEnd are how many units and queues are tried, in all worlds together, to find a raise and
-	// units that end. A world that was started is finished.
+	// mostToRaise and mostToEnd are the maximum numbers of units and queues to try, in all worlds together, to find a
+	// raise and units that end. A world that was started is finished.
 	mostToRaise, mostToEnd = 40_000, 20_000
 	// mostEnded is the maximum number of units that end.
 	mostEnded = 100
-	// mostOpened is how often more limits are opened to find the competitors for what a raise adds.
+	// mostOpened is the maximum number of rounds that open more limits to find the competitors for a raise.
 	mostOpened = 6
-	// mostRounds is how often units are added that take what was meant for the unit.
+	// mostRounds is the maximum number of rounds that add units which take what was meant for the unit.
 	mostRounds = 4
 )
 
@@ -32,9 +32,9 @@ type search struct {
 	ahead []int32
 	// reserved is a copy of the quota of the view.
 	reserved quota.Explainer
-	// left is how many more units can be tried.
+	// left is the number of units that can still be tried.
 	left int
-	// everybody are all units that inOrder found to be admitted, before the unit or after it.
+	// everybody are all units that inOrder found to be admitted, before or after the unit.
 	everybody []int32
 }
 
@@ -54,7 +54,8 @@ func (s *search) prepare() bool {
 // isOwn reports whether another unit is in the queue of the unit.
 func (s *search) isOwn(i int32) bool { return s.view.Units[i].Queue == s.view.Units[s.unit].Queue }
 
-// isBehind reports whether another unit is behind the unit in its queue. It takes nothing that is meant for the unit.
+// isBehind reports whether another unit is behind the unit in its queue. Such a unit takes nothing that is meant for
+// the unit.
 func (s *search) isBehind(i int32) bool {
 	return s.isOwn(i) && s.before(s.unit, i) < 0
 }
@@ -71,8 +72,8 @@ type placed struct {
 	charge *quota.Charge
 }
 
-// needs returns what the unit, and the units of its queue among the others, lack together with all others. Meanwhile,
-// all of them are charged to the backend.
+// needs returns what the unit, and the others that are in its queue, lack when all others are charged as well. It
+// charges them to the backend temporarily.
 func (s *search) needs(backend quota.Explainer, others []int32) (all []need) {
 	place := func(i int32) placed {
 		u := &s.view.Units[i]
@@ -145,7 +146,7 @@ func (s *search) needs(backend quota.Explainer, others []int32) (all []need) {
 	return all
 }
 
-// outcome returns which units are admitted in a world; none if enough units were tried.
+// outcome returns which units are admitted in a world; none if no more units may be tried.
 func (s *search) outcome(below string, w world) outcome {
 	if s.left <= 0 {
 		return outcome{}
@@ -156,10 +157,10 @@ func (s *search) outcome(below string, w world) outcome {
 }
 
 // enough returns the fewest other units that a change must also be enough for, because they would take what is meant
-// for the unit: first those ahead of it that fit whenever it does, then others ahead of it in its queue, then also
-// units of other queues. attempt tries the change that is enough for the unit and for others. order returns the
-// others in the order in which they are admitted before the unit, as far as that is known. At most the given number
-// of units is tried.
+// for the unit: first units ahead of it that fit whenever it does, then others ahead of it in its queue, then also
+// units of other queues. attempt tries a change that is enough for the unit and for others. order returns the others
+// in the order in which they are admitted before the unit, as far as that is known. most limits how many units are
+// tried.
 func (s *search) enough(most int, attempt func(others []int32) outcome, order func() []int32) (others []int32, found bool) {
 	s.left, s.everybody = most, nil
 	others = s.noGreater()
@@ -194,7 +195,7 @@ func (s *search) enough(most int, attempt func(others []int32) outcome, order fu
 			return s.fewer(others, last, attempt), true
 		}
 	}
-	// With a raise, units can fit that could never fit before, and come before the unit. In the end, the raise is
+	// After a raise, units that could never fit before can come before the unit. As a last resort, try a change that is
 	// enough for all.
 	for _, further := range [][]int32{s.with(s.everybody, s.ahead, nil), s.competitors()} {
 		if more := s.with(nil, further, others); len(more) > 0 && attempt(s.with(others, more, nil)).admitted {
@@ -233,7 +234,7 @@ func (s *search) noGreater() (all []int32) {
 	return all
 }
 
-// fewest returns the others and as few of the first ones of more as the change needs to be enough.
+// fewest returns the others and the shortest prefix of more for which the change is enough.
 func (s *search) fewest(others, more []int32, attempt func([]int32) outcome) []int32 {
 	for low := 1; low < len(more) && s.left > 0; {
 		if middle := low + (len(more)-low)/2; attempt(s.with(others, more[:middle], nil)).admitted {
@@ -245,7 +246,7 @@ func (s *search) fewest(others, more []int32, attempt func([]int32) outcome) []i
 	return s.with(others, more, nil)
 }
 
-// fewer returns only those of the others that are admitted before the unit, if the change is still enough for it.
+// fewer drops the others that are not admitted before the unit, if the change is still enough.
 func (s *search) fewer(others []int32, in outcome, attempt func([]int32) outcome) []int32 {
 	before := map[int32]bool{}
 	for _, i := range in.others[:in.before] {

@@ -19,19 +19,19 @@ import (
 const (
 	// horizon is how far Starts looks into the future.
 	horizon = 30 * 24 * time.Hour
-	// firstStarts is how many units of each queue take part. If there are many queues, it is less, down to leastStarts, so
-	// that about mostStarts take part in all.
+	// firstStarts is how many units of each queue take part. With many queues, it is lower, down to leastStarts, to keep
+	// the total at about mostStarts.
 	firstStarts, leastStarts, mostStarts = 100, 10, 20_000
 )
 
-// RunTimes predicts how much longer a unit of the queue runs that has run for some time. It is false if that is not
+// RunTimes predicts how much longer a unit of the queue runs after it has run for ran. It returns false if that is not
 // known.
 type RunTimes func(queue string, declared forecast.Declared, ran time.Duration) (left time.Duration, known bool)
 
-// Starts returns when waiting units start, by their UIDs. It has no unit for which that is not known. The core decides
-// about the first units of each queue, and more of the queues for which further has a greater number, in virtual time: units
-// end as predicted, and evicted units stop immediately. Nothing is submitted in the meantime. Admission checks and pods that
-// are not ready are not waited for.
+// Starts returns when waiting units start, by UID. It leaves out units for which that is not known. The core decides
+// in virtual time about the first units of each queue, and about more where further has a larger number. Units end as
+// predicted, evicted units stop immediately, and no units are submitted. Starts does not wait for admission checks or
+// for pods to be ready.
 func (m *Model) Starts(left RunTimes, further map[string]int) map[string]time.Time {
 	if m.view.Backend == nil {
 		return nil
@@ -43,8 +43,8 @@ func (m *Model) Starts(left RunTimes, further map[string]int) map[string]time.Ti
 	return starts
 }
 
-// play returns when waiting units, and an added one that the model already has, start after the time of the view. decided,
-// which can be nil, is called with the core that has decided about them.
+// play returns how long after the time of the view waiting units start, and an added unit that the model already has.
+// If decided is not nil, play calls it with the core that has decided.
 func (m *Model) play(left RunTimes, further map[string]int, added *scheduler.Unit, decided func(*scheduler.Scheduler)) map[string]simulator.Start {
 	s := simulator.Situation{Decided: decided}
 	var runs []time.Duration // of the units of the situation
@@ -69,7 +69,7 @@ func (m *Model) play(left RunTimes, further map[string]int, added *scheduler.Uni
 		if u.Phase != scheduler.Waiting && u.Phase != scheduler.Ended && !u.Evicted { // others are about to stop
 			unit := holding(u)
 			unit.Unstoppable = u.Unstoppable
-			if unit.DequeuedAt.IsZero() { // its release is being written, or its checks are not waited for
+			if unit.DequeuedAt.IsZero() { // its release is being written, or Starts skips its checks
 				unit.DequeuedAt = m.view.At
 			}
 			add(u, unit, max(m.view.At.Sub(unit.DequeuedAt), 0))
@@ -107,8 +107,8 @@ func (m *Model) play(left RunTimes, further map[string]int, added *scheduler.Uni
 		s.Queues = append(s.Queues, settings)
 	}
 	found := simulator.Starts(s, m.view.At, horizon, func(i int) time.Duration { return runs[i] })[waiting:]
-	// The core has just refused these units because of earlier reservations for others, which the situation does not have.
-	// They are tried again when others have had time to reserve.
+	// The core has just refused these units because of earlier reservations for others, which the situation does not
+	// have. Try them again after others have had time to reserve.
 	early := false
 	for i, start := range found[:existing] {
 		if start.After == 0 {
@@ -143,13 +143,13 @@ func (m *Model) taking(q, most int) []int32 {
 	return taking
 }
 
-// StartEstimate returns the estimate of a unit that waits from the time on.
+// StartEstimate converts the estimate for a unit that waits from the given time on.
 func StartEstimate(e forecast.Estimate, from time.Time) *visibilityv1alpha1.StartEstimate {
 	at := func(wait time.Duration) metav1.Time { return metav1.NewTime(from.Add(wait).Truncate(time.Second)) }
 	return &visibilityv1alpha1.StartEstimate{Time: at(e.Wait), Earliest: at(e.Earliest), Latest: at(e.Latest)}
 }
 
-// uncharged returns the quota without what the units are charged; nil if that is not possible.
+// uncharged returns the quota without the charges of the units; nil if that is not possible.
 func (m *Model) uncharged(units map[int32]bool) quota.Backend {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -160,16 +160,16 @@ func (m *Model) uncharged(units map[int32]bool) quota.Backend {
 	return backend
 }
 
-// Waiter is a unit that waits for nothing but quota.
+// Waiter is a unit that waits only for quota.
 type Waiter struct {
 	UID, Queue string
 	// Position is its position in the queue, from 1.
 	Position int
-	// Length is how long it may run, or is expected to, if shorter jobs pass it; else 0.
+	// Length is how long it may run, or is expected to run, if shorter jobs pass it; otherwise 0.
 	Length time.Duration
 }
 
-// length returns how long a unit may run, or is expected to, if shorter jobs pass it in its queue; else 0.
+// length returns how long a unit may run, or is expected to run, if shorter jobs pass it in its queue; otherwise 0.
 func (m *Model) length(u *scheduler.UnitView) time.Duration {
 	if u.Queue < 0 || !m.view.Queues[u.Queue].Policy.ByLimit {
 		return 0
@@ -177,7 +177,7 @@ func (m *Model) length(u *scheduler.UnitView) time.Duration {
 	return cmp.Or(u.Declared().Limit, u.Declared().Expected)
 }
 
-// Waiting returns the unit of the name, if it waits for nothing but quota.
+// Waiting returns the named unit if it waits only for quota.
 func (m *Model) Waiting(namespace, name string) (w Waiter, waits bool) {
 	i, known := m.index()[namespace+"/"+name]
 	if !known {

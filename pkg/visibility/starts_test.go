@@ -28,7 +28,7 @@ func (c *cluster) nextEnd(runs map[string]time.Duration) (key string, at time.Ti
 	return key, at
 }
 
-// play lets units end when they have run, and returns when the others started.
+// play ends units after their run times, and returns when the others started.
 func (c *cluster) play(runs map[string]time.Duration) map[string]time.Time {
 	started := map[string]time.Time{}
 	for {
@@ -60,7 +60,7 @@ func (c *cluster) play(runs map[string]time.Duration) map[string]time.Time {
 	}
 }
 
-// If the run times are true and nothing is submitted, units start when they are predicted to start.
+// If the run times are right and no unit is submitted, units start when predicted.
 func TestPropertyUnitsStartAsPredictedIfTheirRunTimesAreTrue(t *testing.T) {
 	predictions := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -107,7 +107,7 @@ func TestOnlyUnitsThatWaitForQuotaHaveAStart(t *testing.T) {
 	hour := func(u *scheduler.Unit) { u.MaxSeconds = 3600 }
 	c.submit("a/one", c.request("cpu", 8000), hour)
 	c.submit("a/two", c.request("cpu", 8000), hour)
-	c.submit("a/three", c.request("cpu", 8000)) // nobody knows how long it runs
+	c.submit("a/three", c.request("cpu", 8000)) // its run time is unknown
 	c.submit("a/four", c.request("cpu", 8000), hour)
 	c.submit("a/never", c.request("cpu", 80000), hour)
 	m := c.model()
@@ -193,7 +193,7 @@ func TestNoUnitStartsAgainstAReservationOfAUnitFarBehind(t *testing.T) {
 	}
 }
 
-// What is said to admit a unit admits it beside a reservation, too.
+// A remedy also admits a unit next to a reservation.
 func TestRemediesRespectReservations(t *testing.T) {
 	limit := func(hours int32) func(*scheduler.Unit) {
 		return func(u *scheduler.Unit) { u.MaxSeconds = hours * 3600 }

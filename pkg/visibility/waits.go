@@ -12,11 +12,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// mostNames is how many units a message names.
+// mostNames is the maximum number of units that a message names.
 const mostNames = 3
 
-// named adds units to a remedy, and returns a text with the names of the first ones that the caller may list, and
-// whether there are several units.
+// named adds units to a remedy. It returns a text that names the first ones that the caller may list, and whether
+// there are several units.
 func (m *Model) named(remedy *visibilityv1alpha1.Remedy, units []int32, access Access) (text string, several bool) {
 	slices.SortFunc(units, func(a, b int32) int { return strings.Compare(m.view.Units[a].Key, m.view.Units[b].Key) })
 	var names []string
@@ -54,7 +54,7 @@ func (m *Model) untilStopped(u *scheduler.UnitView, access Access) visibilityv1a
 		}
 	}
 	switch text, several := m.named(&remedy, evicted, access); {
-	case len(evicted) == 0: // it gets what units free that are evicted for others
+	case len(evicted) == 0: // it gets what victims of other claimants free
 		remedy.Message = "the jobs that are being evicted stop"
 	case several:
 		remedy.Message = text + " stop, which are being evicted for it"
@@ -64,7 +64,7 @@ func (m *Model) untilStopped(u *scheduler.UnitView, access Access) visibilityv1a
 	return remedy
 }
 
-// asksAgain returns what else a unit needs after a backoff, by its queue; empty for nothing.
+// asksAgain returns what else the queue requires of a unit after a backoff; empty for nothing.
 func (m *Model) asksAgain(u *scheduler.UnitView) (text string) {
 	if u.Queue < 0 {
 		return ""
@@ -91,8 +91,8 @@ func (m *Model) whilePaused(i int32, group quota.Group, r *quota.Refusal, access
 	return all
 }
 
-// withinGuarantee returns the remedy that a unit requests at most the unused part of its group's guarantee, which is
-// never paused; nil if that is nothing, or is not enough.
+// withinGuarantee returns the remedy to request at most the unused part of the group's guarantee, which is never
+// paused; nil if nothing is unused, or if the unit would still not fit.
 func (m *Model) withinGuarantee(u *scheduler.UnitView, group quota.Group, r *quota.Refusal) *visibilityv1alpha1.Remedy {
 	room := m.view.Backend.Room(quota.Space{Node: group.Nodes()[0], Resource: r.Lack.Resource, Bound: quota.OwnMin})
 	if room <= 0 || room == math.MaxInt64 || room >= r.Asked {
@@ -109,7 +109,7 @@ func (m *Model) withinGuarantee(u *scheduler.UnitView, group quota.Group, r *quo
 		Changes: []visibilityv1alpha1.QuotaChange{{Field: "request", Resource: r.Resource, From: from, To: to}}}
 }
 
-// untilUnpaused returns which units quota is reserved for, and what must be unused when they have started; nil if the
+// untilUnpaused returns which units quota is reserved for, and what must be unused after they have started; nil if the
 // unit lacks anything else.
 func (m *Model) untilUnpaused(u *scheduler.UnitView, group quota.Group, access Access) *visibilityv1alpha1.Remedy {
 	var spaces []quota.Space
@@ -142,8 +142,8 @@ func (m *Model) untilUnpaused(u *scheduler.UnitView, group quota.Group, access A
 	return remedy
 }
 
-// untilReclaimed returns that units which have borrowed what a unit is owed are evicted for it; nil if that is not so, or
-// if no MinRunTime delays it.
+// untilReclaimed returns the remedy to wait until units that have borrowed what the unit is owed reach their
+// MinRunTime and are evicted; nil if no MinRunTime delays an eviction.
 func (m *Model) untilReclaimed(u *scheduler.UnitView, r *quota.Refusal) *visibilityv1alpha1.Remedy {
 	planner, is := m.view.Backend.(quota.Planner)
 	if !is || len(r.Owed) == 0 {

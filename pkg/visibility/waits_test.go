@@ -40,7 +40,7 @@ func TestAUnitForWhichOthersAreEvictedWaitsForThem(t *testing.T) {
 	}
 }
 
-// lending is a tree in which b has a min of 1 and borrows what is guaranteed to a.
+// lending is a tree in which b has a min of 1 and borrows the guarantee of a.
 func lending() tree.Node {
 	return tree.Node{Name: "root", Max: amounts("cpu", "6"), Children: []tree.Node{
 		{Name: "a", Namespaces: []string{"a"}, Min: amounts("cpu", "4")},

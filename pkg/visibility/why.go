@@ -17,7 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
-// How many units and quotas an answer lists. The documentation of the reviews states them.
+// Maximum numbers of units and quotas in an answer, as in the documentation of the reviews.
 const (
 	mostAhead    = 10
 	mostHolders  = 20
@@ -25,7 +25,7 @@ const (
 	mostToSearch = 1000
 )
 
-// Why answers why the unit of the namespace waits. The error is for the caller.
+// Why returns why a unit waits. The error is for the caller.
 func (m *Model) Why(namespace, name string, access Access) (*visibilityv1alpha1.QueueUnitReviewStatus, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -82,7 +82,6 @@ func (m *Model) notFound(namespace, name string) error {
 	return fmt.Errorf("QueueUnit %q does not exist in namespace %q, or has ended", name, namespace)
 }
 
-// ahead adds the units that are ahead of a unit in its queue.
 func (m *Model) ahead(answer *visibilityv1alpha1.QueueUnitReviewStatus, u *scheduler.UnitView, access Access) {
 	for _, i := range m.lines()[u.Queue][:max(answer.Position-1, 0)] {
 		switch {
@@ -173,7 +172,7 @@ func (m *Model) lack(r *quota.Refusal) visibilityv1alpha1.Lack {
 	return l
 }
 
-// holders adds which units hold what is lacking.
+// holders adds the quotas and units that hold what is lacking.
 func (m *Model) holders(answer *visibilityv1alpha1.QueueUnitReviewStatus, lacks []*quota.Refusal, access Access) {
 	if len(lacks) == 0 {
 		return

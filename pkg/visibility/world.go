@@ -14,29 +14,29 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// world is what would be different from the view. The zero world is the same as the view.
+// world is a set of changes to the view. The zero world is the view itself.
 type world struct {
-	// raises are greater limits.
+	// raises are higher limits.
 	raises []quota.Raise
-	// ended are units that no longer hold quota. inTurn is whether they end one after the other, by their maximum execution
-	// times, so that others can start in between.
+	// ended are units that no longer hold quota. If inTurn is true, they end one after the other, by their maximum
+	// execution times, and others can start in between.
 	ended  map[int32]bool
 	inTurn bool
-	// open are queues that are not stopped, whose admission checks exist and whose pods are ready.
+	// open are queues that count as not stopped, with existing admission checks and ready pods.
 	open map[int32]bool
 }
 
-// How many waiting units of the unit's queue, and of all other queues, take part in a world. The first ones of each
-// queue decide which units get what is freed.
+// Maximum numbers of waiting units of the unit's queue, and of all other queues together, in a world. The first units
+// of each queue decide which ones get the freed quota.
 const (
 	mostOfQueue  = 2000
 	mostOfOthers = 2000
-	// leastOfEach and mostOfEach bound how many of each other queue take part.
+	// leastOfEach and mostOfEach bound the number for each other queue.
 	leastOfEach, mostOfEach = 2, 200
 )
 
-// backend returns the quota of a world, without reservations: the core of the world reserves again. Units that end
-// are not charged. Its names are a copy.
+// backend returns the quota of a world, without reservations, because the core of the world reserves again. Units that
+// end are not charged. The names are a copy.
 func (m *Model) backend(w world) (quota.Explainer, error) {
 	backend, err := m.unreserved().Raised(m.view.Names.Clone(), w.raises)
 	if err != nil {
@@ -49,19 +49,18 @@ func (m *Model) backend(w world) (quota.Explainer, error) {
 	return backend, nil
 }
 
-// afterBackoff is longer than any unit lets others pass, with policy RoundRobin and its default backoff.
+// afterBackoff is longer than any default backoff of policy RoundRobin.
 const afterBackoff = 30 * time.Second
 
-// outcome is which units are admitted in a world.
+// outcome lists the units that are admitted in a world.
 type outcome struct {
-	// admitted is whether the unit is admitted.
 	admitted bool
 	// others are all other admitted units, in order. before is how many of them are admitted before the unit.
 	others []int32
 	before int
-	// tried is how many units and queues took part.
+	// tried is the number of units and queues that took part.
 	tried int
-	// impossible is whether no change would be enough for the others, so that there is no such world.
+	// impossible is true if no change would be enough for the others.
 	impossible bool
 }
 
@@ -70,9 +69,8 @@ func (m *Model) admitted(unit int32, below string, w world) bool {
 	return m.outcome(unit, below, w).admitted
 }
 
-// outcome returns which units are admitted in a world. The core decides that among the units that compete with the
-// unit: those that wait in queues at and below the node with the path. The unit takes part even if it is held in the
-// view.
+// outcome returns which units are admitted in a world. The core decides among the unit and its competitors: units that
+// wait in queues at or below the node with the path. The unit takes part even if it is held in the view.
 func (m *Model) outcome(unit int32, below string, w world) (all outcome) {
 	below = m.scope(unit, below)
 	late, tried := map[int32]bool{}, 0
@@ -90,12 +88,12 @@ func (m *Model) outcome(unit int32, below string, w world) (all outcome) {
 	return outcome{tried: tried}
 }
 
-// mostTries is how often a world is tried if units are admitted before others end.
+// mostTries is the maximum number of tries of a world in which units are admitted before others end.
 const mostTries = 3
 
-// run returns which units are admitted in a world, and which of them before units end. These wait in the view only
-// because of earlier reservations for others, which the core does not know. The late ones take part only after units
-// have ended.
+// run returns which units are admitted in a world, and which of them are admitted before units end. In the view, these
+// wait only because of earlier reservations for others, which the core does not know. late units take part only after
+// units have ended.
 func (m *Model) run(unit int32, below string, w world, late map[int32]bool) (all outcome, early []int32) {
 	queues := m.competing(unit, below)
 	running := m.running(queues, w)
@@ -154,8 +152,8 @@ func (m *Model) run(unit int32, below string, w world, late map[int32]bool) (all
 	return all, early
 }
 
-// running returns the units that hold quota and that the core of a world has to know: those that end in it and, if one of
-// the queues reserves room, those that a reservation waits for.
+// running returns the units that hold quota and that the core of a world must know: those that end and, if a queue
+// reserves room, those that a reservation waits for.
 func (m *Model) running(queues []int32, w world) map[int32]bool {
 	if !slices.ContainsFunc(queues, func(q int32) bool { return m.view.Queues[q].Settings.ReserveAfter > 0 }) {
 		return w.ended
@@ -200,9 +198,9 @@ func (m *Model) participants(unit int32, below string, w world, visit func(int32
 	visit(unit)
 }
 
-// scope returns the path of the topmost node that keeps room from the unit or from those ahead of it, or the given
-// path if that is above it: the units that room is kept for take part in all worlds. So do units of other queues that have
-// waited for so long that room below a common node can be reserved for one of them.
+// scope returns the path of the topmost node that keeps room from the unit or from units ahead of it, or the given
+// path if that is higher. The units that room is kept for must take part in all worlds. So must units of other queues
+// that have waited long enough for a reservation below a common node.
 func (m *Model) scope(unit int32, below string) string {
 	u := &m.view.Units[unit]
 	group := m.group(u)
@@ -229,7 +227,7 @@ func (m *Model) scope(unit int32, below string) string {
 	return below
 }
 
-// requested returns the greatest request of each resource of the unit and those ahead of it in its queue.
+// requested returns the largest request of each resource of the unit and those ahead of it in its queue.
 func (m *Model) requested(unit int32) (all resources.Vector) {
 	greatest := map[resources.ID]int64{}
 	for _, i := range append(m.aheadOf(unit), unit) {
@@ -255,7 +253,6 @@ func (m *Model) aheadOf(unit int32) (ahead []int32) {
 	return ahead
 }
 
-// pathOf returns the path of a node.
 func (m *Model) pathOf(node quota.NodeID) string {
 	if int(node) < len(m.view.Usage) {
 		return m.view.Usage[node].Path
@@ -263,7 +260,7 @@ func (m *Model) pathOf(node quota.NodeID) string {
 	return "" // a namespace without quota, which was unknown at the time of the view
 }
 
-// holding returns a unit that holds quota. It is not evicted in a world for others.
+// holding returns a unit that holds quota. Worlds do not evict it for others.
 func holding(u *scheduler.UnitView) scheduler.Unit {
 	unit := unitOf(u)
 	unit.Demand.Requests, unit.Elastic = u.Charge.Total(), nil
@@ -271,7 +268,7 @@ func holding(u *scheduler.UnitView) scheduler.Unit {
 	return unit
 }
 
-// competing returns the queues whose units compete with the unit for what the node with the path has.
+// competing returns the queues whose units compete with the unit for the quota of the node with the path.
 func (m *Model) competing(unit int32, below string) (queues []int32) {
 	for q := range m.view.Queues {
 		path := m.view.Queues[q].Quota
@@ -283,10 +280,10 @@ func (m *Model) competing(unit int32, below string) (queues []int32) {
 }
 
 // core returns a core with the quota and the queues of a world, but without units. Units that hold quota are only
-// charged to the backend, unless it has to know them.
+// charged to the backend, unless the core must know them.
 func (m *Model) core(backend quota.Backend, w world, queues []int32) *scheduler.Scheduler {
 	now := m.view.At
-	// Messages about waiting units of a world are not read, so as few as possible are composed.
+	// Nothing reads messages about waiting units of a world, so compose as few as possible.
 	core := scheduler.New(scheduler.Options{Policy: m.view.DefaultPolicy, Backoff: queue.DefaultBackoff(), Explanations: 1})
 	for _, check := range m.view.Checks {
 		core.Apply(now, scheduler.CheckChanged{Name: check})
@@ -307,8 +304,8 @@ func (m *Model) core(backend quota.Backend, w world, queues []int32) *scheduler.
 	return core
 }
 
-// takesPart reports whether a unit that waits for quota is tried in a world. This includes units that can never fit
-// now.
+// takesPart reports whether a unit that waits for quota is tried in a world. It includes units that can never fit in
+// the view.
 func (m *Model) takesPart(u *scheduler.UnitView, w world) bool {
 	waitsForPods := u.Refusal != nil && u.Refusal.Reason == wellknown.ReasonWaitingForPods && !w.open[u.Queue]
 	return !u.RequeueAt().After(m.view.At) && !waitsForPods

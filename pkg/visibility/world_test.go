@@ -29,7 +29,7 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// cluster is a core with a tree, whose writes succeed at once.
+// cluster is a core with a tree. Its writes succeed immediately.
 type cluster struct {
 	t       failer
 	core    *scheduler.Scheduler
@@ -59,7 +59,7 @@ func (c *cluster) setTree(root tree.Node) {
 	c.core.Apply(c.now, scheduler.QuotaChanged{Backend: backend})
 }
 
-// request returns a demand of pairs of a name and base units, and one job.
+// request returns a demand for one job and for pairs of a resource name and an amount in base units.
 func (c *cluster) request(pairs ...any) resources.Vector {
 	var v resources.Vector
 	for i := 0; i < len(pairs); i += 2 {
@@ -87,7 +87,7 @@ func (c *cluster) apply(u *scheduler.Unit) {
 	c.core.Apply(c.now, scheduler.UnitChanged{Unit: *u})
 }
 
-// settle lets the core decide until nothing happens for two minutes.
+// settle runs the core until nothing happens for two minutes.
 func (c *cluster) settle() {
 	for end := c.now.Add(2 * time.Minute); ; {
 		plan, wake := c.core.Next(c.now)
@@ -144,7 +144,7 @@ func everything() Access {
 	return Access{Units: func(string) bool { return true }, Queues: yes, Trees: yes}
 }
 
-// only allows the units of one namespace, and nothing else.
+// only permits to list the units of one namespace, and nothing else.
 func only(namespace string) Access {
 	no := func() bool { return false }
 	return Access{Units: func(n string) bool { return n == namespace }, Queues: no, Trees: no}
@@ -160,7 +160,7 @@ func (c *cluster) why(key string, access Access) *visibilityv1alpha1.QueueUnitRe
 	return answer
 }
 
-// do does what a remedy says.
+// do carries out a remedy.
 func (c *cluster) do(r visibilityv1alpha1.Remedy) {
 	c.t.Helper()
 	switch r.Type {
@@ -186,7 +186,7 @@ func (c *cluster) do(r visibilityv1alpha1.Remedy) {
 	}
 }
 
-// changed returns the node with a changed amount, written independently of the backend.
+// changed returns the node with a changed amount, without code of the backend.
 func changed(t failer, n tree.Node, above string, change visibilityv1alpha1.QuotaChange, found *bool) tree.Node {
 	t.Helper()
 	path := n.Name
@@ -318,8 +318,8 @@ func TestWhatAUnitLacksIsMoreIfTheLimitIsExceeded(t *testing.T) {
 	}
 }
 
-// Units of 36 queues compete below a full parent. Each queue takes what its own max allows, before the last unit of one of
-// them gets anything.
+// Units of 36 queues compete below a full parent. Each queue takes what its own max allows before the last unit of one
+// of them gets anything.
 func TestTheLastOfManyUnitsIsAdmittedByARaiseForAllThatCompete(t *testing.T) {
 	for _, c := range []struct {
 		policy     *queue.Policy
@@ -347,7 +347,7 @@ func TestTheLastOfManyUnitsIsAdmittedByARaiseForAllThatCompete(t *testing.T) {
 	}
 }
 
-// The hard limit of each key that is lacking is raised, and no other.
+// Only the hard limits of lacking keys are raised.
 func TestAHardLimitOfAResourceQuotaIsRaised(t *testing.T) {
 	names := resources.NewNames()
 	backend := resourcequota.New(names)
@@ -448,7 +448,7 @@ func TestWhyForUnitsThatWaitForSomethingElseThanQuota(t *testing.T) {
 	}
 }
 
-// Whether there is quota for a unit that is far behind is not searched, so nothing is claimed about it.
+// There is no search for a unit that is far behind, so the answer claims nothing about it.
 func TestWhatWouldAdmitAUnitThatIsFarBehindIsNotKnown(t *testing.T) {
 	cl := newCluster(t, teams(), tree.Options{})
 	cl.core.Apply(cl.now, scheduler.QueueChanged{Queue: "root-b", Stop: scheduler.Hold})
@@ -591,7 +591,7 @@ func TestAQuestionThatTheCRDsForbidIsRefused(t *testing.T) {
 	}
 }
 
-// The pages of an answer, one after the other, are the whole.
+// Together, the pages of an answer are complete.
 func TestAnswersHavePages(t *testing.T) {
 	cl := newCluster(t, teams(), tree.Options{})
 	for i := range 8 {

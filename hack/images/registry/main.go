@@ -1,5 +1,5 @@
-// Command registry serves an empty registry in memory until its standard input ends. It prints its
-// address. The tests of the installation push a release to it.
+// Command registry serves an empty registry in memory until its standard input ends. It prints its address.
+// Installation tests push a release to it.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 	}
 	fmt.Println(listener.Addr())
 	go func() {
-		// Its parent has ended, or wants it to end.
+		// The parent has ended, or has closed the input.
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()

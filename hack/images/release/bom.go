@@ -15,9 +15,9 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// billOfMaterials returns the modules that a binary was linked from, in CycloneDX format. They
-// are read from the binary, so modules of go.mod that are not linked are not listed. folders
-// are the folders of the modules, for their licences.
+// billOfMaterials returns the modules that a binary was linked from, in CycloneDX format. It reads them from the
+// binary, so it omits modules of go.mod that are not linked. folders are the folders of the modules, for their
+// licences.
 func (o *options) billOfMaterials(program, platform string, binary []byte, folders map[string]string) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {
@@ -63,8 +63,8 @@ func (o *options) billOfMaterials(program, platform string, binary []byte, folde
 	return out.Bytes(), nil
 }
 
-// component returns the component of a module. The h1 sum of go.sum covers all files of the
-// module. It is not the digest of one file and therefore not a hash in terms of CycloneDX.
+// component returns the component of a module. The h1 sum of go.sum covers all files of the module. It is not the
+// digest of one file, so CycloneDX does not count it as a hash.
 func component(module *debug.Module, licenceNames []string) cyclonedx.Component {
 	id := packageURL(module.Path, module.Version)
 	c := cyclonedx.Component{
@@ -77,7 +77,7 @@ func component(module *debug.Module, licenceNames []string) cyclonedx.Component 
 	return c
 }
 
-// settings are the platform, the toolchain, the commit and how the binary was built.
+// settings returns the platform, the toolchain, the commit and how the binary was built.
 func (o *options) settings(platform string, info *debug.BuildInfo) *[]cyclonedx.Property {
 	out := []cyclonedx.Property{
 		{Name: "kube-queue:platform", Value: platform},

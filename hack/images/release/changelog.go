@@ -61,7 +61,7 @@ func before(text, heading string) string {
 func (o *options) linked(text string) string {
 	return relativeLink.ReplaceAllStringFunc(text, func(link string) string {
 		part := relativeLink.FindStringSubmatch(link)
-		// A line break in the text of a link is only for the width of the source.
+		// Join the lines of the link text.
 		words := strings.Join(strings.Fields(part[1]), " ")
 		if o.sourceURL == "" {
 			return fmt.Sprintf("%s (`%s`)", words, part[2])
@@ -70,5 +70,5 @@ func (o *options) linked(text string) string {
 	})
 }
 
-// raised makes the headings of a section those of a page.
+// raised raises the headings of a section to those of a page.
 func raised(text string) string { return subheading.ReplaceAllString(text, "##$1") }

@@ -25,15 +25,15 @@ const (
 	chartContentType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
-// metadata is what the release needs of Chart.yaml.
+// metadata is what the release needs from Chart.yaml.
 type metadata struct {
 	Version, AppVersion, Description string
 }
 
 func (o *options) chartRepository() string { return o.repository() + "/charts/" + chartName }
 
-// checkChart returns the metadata of the chart, whose version must be that of the release: the
-// manifests and the documentation of the commit name it too.
+// checkChart returns the metadata of the chart. The chart must have the version of the release, because the manifests
+// and the documentation of the commit name it too.
 func (o *options) checkChart() (metadata, error) {
 	var m metadata
 	text, err := o.read(chartFolder + "/Chart.yaml")
@@ -49,7 +49,7 @@ func (o *options) checkChart() (metadata, error) {
 	return m, nil
 }
 
-// addChart adds the chart, and the manifests that are rendered from it.
+// addChart adds the chart, and the manifests rendered from it.
 func (r *release) addChart(ctx context.Context) error {
 	chart, err := r.chartPackage()
 	if err != nil {
@@ -96,8 +96,7 @@ func (o *options) chartPackage() ([]byte, error) {
 	return oci.TarGzip(o.created, files)
 }
 
-// withRegistry sets the default of image.registry. It changes the text, because comments of the
-// values are their documentation.
+// withRegistry sets the default of image.registry. It edits the text, to keep the comments that document the values.
 func (o *options) withRegistry(values []byte) ([]byte, error) {
 	changed := bytes.Replace(values, []byte("\n  registry: \"\"\n"), []byte("\n  registry: "+o.registry+"\n"), 1)
 	var read struct{ Image struct{ Registry string } }
@@ -110,7 +109,7 @@ func (o *options) withRegistry(values []byte) ([]byte, error) {
 	return changed, nil
 }
 
-// withReference sets the annotation with which the notes of the chart name it in commands.
+// withReference sets the annotation that the notes of the chart use to name it in commands.
 func (o *options) withReference(text []byte) ([]byte, error) {
 	const name = "\n  kube-queue.dev/reference: "
 	changed := bytes.Replace(text, []byte(name+chartFolder+"\n"), fmt.Appendf(nil, "%soci://%s --version %s\n", name, o.chartRepository(), o.version), 1)

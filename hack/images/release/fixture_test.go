@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// dependency is a module that this one needs too, so that it is there without a network.
+// dependency is a module that this module needs too, so it is available without a network.
 const dependency = "github.com/google/licensecheck"
 
 const changelog = `# Changelog
@@ -46,8 +46,8 @@ First.
 // at is the time of what the tests build.
 var at = time.Unix(1700000000, 0).UTC()
 
-// fixture writes a repository of git that is laid out as ours is, with small programs: a version
-// for the linker, a module with a sum, a licence.
+// fixture writes a git repository with the layout of this one and small programs: a version for the linker, a module
+// with a sum, a licence.
 func fixture(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -111,7 +111,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// command runs the program and returns what it printed, with its progress.
+// command runs the program and returns what it printed, including its progress.
 func command(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -130,7 +130,7 @@ func images(t *testing.T, source, output string, args ...string) string {
 	return out
 }
 
-// contents are all files of a folder by name.
+// contents returns all files of a folder by name.
 func contents(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(folder)

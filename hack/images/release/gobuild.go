@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// carried are the user's settings for the source and the cache of modules. All other settings
-// could change the output and are dropped.
+// carried are the user's settings for the source and the cache of modules. All other Go settings are dropped, because
+// they could change the output.
 var carried = []string{"GOPROXY", "GOSUMDB", "GONOSUMDB", "GONOPROXY", "GOPRIVATE", "GOINSECURE", "GOAUTH", "GOVCS",
 	"GOMODCACHE", "GOCACHE", "GOTMPDIR", "GOTOOLCHAIN"}
 
@@ -26,7 +26,6 @@ type built struct {
 	binary, bom       []byte
 }
 
-// build builds the programs for all platforms.
 func (r *release) build(ctx context.Context) ([]built, error) {
 	env, err := r.environment(ctx)
 	if err != nil {
@@ -51,7 +50,7 @@ func (r *release) build(ctx context.Context) ([]built, error) {
 	return all, nil
 }
 
-// environment makes the go command independent of the machine.
+// environment returns variables that make the go command independent of the machine.
 func (o *options) environment(ctx context.Context) ([]string, error) {
 	out, err := o.run(ctx, nil, "go", append([]string{"env", "-json"}, carried...)...)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/hack/images/internal/oci"
 )
 
-// The user that the program runs as. Some programs require a name of their user, so the image
-// defines one, the same as other images without a shell.
+// The user that the program runs as. Some programs require that their user has a name, so the image defines one, like
+// other images without a shell.
 const (
 	user   = "65532:65532"
 	passwd = "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
@@ -33,9 +33,8 @@ func (o *options) imageName(program string) string {
 	return o.repository() + "/" + program + ":" + o.version
 }
 
-// imageArchive packs the images of a program for all platforms, and returns the digest of their
-// index. It lists first the images, then their bills of materials. These have the platform
-// unknown/unknown, which no node requests.
+// imageArchive packs the images of a program for all platforms, and returns the digest of their index. The index lists
+// the images first, then their bills of materials. These have the platform unknown/unknown, which no node requests.
 func (o *options) imageArchive(program string, all []built) ([]byte, digest.Digest, error) {
 	notes := o.annotations(program)
 	layout := oci.NewLayout()
@@ -110,8 +109,8 @@ func attach(layout *oci.Layout, bom []byte, image ocispec.Descriptor, notes map[
 	return artifact
 }
 
-// annotations are the annotations and labels of an image. The source is not set, because the
-// repository has no public address.
+// annotations returns the annotations and labels of an image. The source is not set, because the repository has no
+// public address.
 func (o *options) annotations(program string) map[string]string {
 	notes := map[string]string{
 		ocispec.AnnotationTitle:   program,

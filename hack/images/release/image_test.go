@@ -211,8 +211,8 @@ func checkStatic(t *testing.T, binary []byte, arch string) {
 	}
 }
 
-// opened unpacks an archive to a folder as a push does, and checks how it is packed. It returns the one
-// image that the archive holds, and how index.json names it.
+// opened unpacks an archive to a folder like a push, and checks how it is packed. It returns the only image in the
+// archive, and its name in index.json.
 func opened(t *testing.T, path string) (folder string, index v1.ImageIndex, top v1.Descriptor) {
 	t.Helper()
 	folder = t.TempDir()
@@ -247,8 +247,8 @@ func decodeJSON(t *testing.T, data []byte, into any) {
 	must(t, json.Unmarshal(data, into))
 }
 
-// The first commands of README.md, as far as they need no cluster: the second and third load what the first makes, and
-// the chart runs it, because it names no registry.
+// The first commands of README.md that need no cluster. The second and third load what the first makes. The chart runs
+// it, because it names no registry.
 func TestTheReadmeLoadsTheImagesThatTheChartRuns(t *testing.T) {
 	const root = "../../../"
 	_, block, _ := strings.Cut(read(t, root+"README.md"), "```sh\n")

@@ -1,19 +1,18 @@
 // Command release makes everything that a user installs kube-queue from, and pushes it. It needs
 // only Go, the modules and helm: no container daemon, no root, no image tools.
 //
-// "release images" builds the programs of the images as static binaries, packs each of them into
-// one OCI image archive for all platforms, and writes a bill of materials per binary. "release
-// make" adds the other programs, the chart as a package and as an OCI archive, manifests for
-// kubectl, release notes and upgrade notes from CHANGELOG.md, and a manifest of the kubectl plugin
-// for an index of krew of its own: the central index refuses its name. "release push" pushes the
-// images and the chart to the registry that they were made for.
+// "release images" builds the programs of the images as static binaries, packs each of them into one OCI image archive
+// for all platforms, and writes a bill of materials per binary. "release make" adds the other programs, the chart as a
+// package and as an OCI archive, manifests for kubectl, release notes and upgrade notes from CHANGELOG.md, and a krew
+// manifest of the kubectl plugin. This is for a custom index, because the central index refuses its name. "release
+// push" pushes the images and the chart to the registry that they were made for.
 //
-// The release is made here and not by steps of a CI service, so that anybody can make and compare
-// it, and a test can run every step.
+// This program makes the release, not a CI service, so that anyone can make and compare it, and a test can run every
+// step.
 //
-// Builds are reproducible: the same commit, version, registry and version of Go give the same
-// bytes. Files therefore contain nothing of the machine: no path, time, user, map order, or Go
-// setting other than those of gobuild.go. All times are the time of the commit.
+// Builds are reproducible: the same commit, version, registry and version of Go give the same bytes. So files contain
+// nothing from the machine: no path, time, user, map order, or Go setting other than those of gobuild.go. All times
+// are the time of the commit.
 //
 // The output folder is written under another name, and renamed when it is complete. An interrupted
 // run leaves the earlier folder unchanged.

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// plugin is the kubectl plugin, and completionScript the file of the source with which kubectl
-	// completes it.
+	// plugin is the kubectl plugin, and completionScript its completion script for kubectl, in the source.
 	plugin           = "kubectl-kube_queue"
 	completionScript = "pkg/plugin/command/kubectl_complete-kube_queue"
 )
@@ -25,7 +24,7 @@ type release struct {
 	results
 	section section
 	chart   metadata
-	// archives are those of the plugin.
+	// archives are the archives of the plugin.
 	archives []archive
 }
 

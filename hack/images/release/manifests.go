@@ -9,14 +9,14 @@ import (
 	"slices"
 )
 
-// deployValues are the values of the chart for manifests, those of deploy/ too.
+// deployValues is the file with the values of the chart for manifests, including those in deploy/.
 const deployValues = "hack/deploy-values.yaml"
 
 // variant is a file of manifests for kubectl: the chart, rendered for some clusters.
 type variant struct {
 	// File is its name, For the clusters that it is for.
 	File, For string
-	// flags are those of helm template.
+	// flags are flags of helm template.
 	flags []string
 }
 

@@ -36,7 +36,7 @@ func (r *release) addNote(name, what string) error {
 	var out bytes.Buffer
 	err = parsed.Execute(&out, map[string]any{
 		"Tag": r.tag, "Version": r.version, "Registry": r.registry, "Chart": r.chartRepository(), "SourceURL": r.sourceURL, "Revision": r.revision,
-		// What the changelog says: all of it, and about an upgrade and a rollback.
+		// The section of the changelog, and its parts about an upgrade and a rollback.
 		"Changes": raised(r.linked(r.section.text)), "Before": r.linked(r.section.part("Before you upgrade")),
 		"Rollback": r.linked(r.section.part("Before a rollback")), "Previous": r.section.previous,
 		"Variants": variants, "Published": r.published, "Files": r.files, "Archives": r.archives,

@@ -21,23 +21,20 @@ import (
 type options struct {
 	// source is a clone of the repository, output the folder to write.
 	source, output string
-	// tag is the version as it is given, that of a release with its v. version has no v; images and
-	// chart have it.
+	// tag is the version as given; for a release, it begins with v. version, which images and chart have, does not.
 	tag, version string
 	// registry is the prefix of the names of the images and of the chart.
 	registry string
-	// platforms are sorted and different, so that the order in which they are given does not change
-	// the output.
+	// platforms are sorted and unique, so that their order on the command line does not change the output.
 	platforms []string
-	// programs are those to build.
+	// programs are the programs to build.
 	programs []string
 	revision string
 	created  time.Time
 
-	// The other settings are only those of "release make".
+	// The following settings are only for "release make".
 
-	// sourceURL is the address of the repository, to which links of the notes lead; empty if the
-	// repository has none.
+	// sourceURL is the address of the repository, for links in the notes; empty if it has none.
 	sourceURL string
 	helm      string
 	// checkOnly ends the run before the build. chartOnly leaves the programs and images out.
@@ -50,7 +47,6 @@ const placeholder = "registry.example.com"
 // imaged are the programs that get an image.
 var imaged = []string{"job-extensions", "kube-queue-controller", "kube-queue-web"}
 
-// parse reads the flags of a command.
 func parse(ctx context.Context, command string, args []string, usage io.Writer) (*options, error) {
 	registry, output, platforms := placeholder, "bin/release", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64"
 	if command == "images" {
@@ -82,8 +78,7 @@ func parse(ctx context.Context, command string, args []string, usage io.Writer) 
 	return o, o.complete(ctx, command == "make", *created)
 }
 
-// complete fills in what the flags leave open, and refuses settings that cannot work before the
-// long build starts.
+// complete fills in what the flags leave open, and rejects settings that cannot work, before the long build starts.
 func (o *options) complete(ctx context.Context, release bool, created string) (err error) {
 	for _, path := range []*string{&o.source, &o.output, &o.helm} {
 		if *path, err = filepath.Abs(*path); err != nil {
@@ -124,7 +119,7 @@ func parseAll(fs *flag.FlagSet, args []string) error {
 }
 
 var (
-	// The grammar of semver.org, without build metadata: they cannot be in the tag of an image.
+	// The grammar of semver.org, without build metadata, which the tag of an image cannot have.
 	aVersion = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?$`)
 	aTag     = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 	// A registry with an optional prefix of repositories, both in lower case.
@@ -132,8 +127,8 @@ var (
 	aPlatform = regexp.MustCompile(`^(linux|darwin)/(amd64|arm64)$`)
 )
 
-// checkRelease refuses a version that no release can have, and files that are in no commit: nobody
-// could make the release again. A revision that is given is for trials, and for source without git.
+// checkRelease rejects invalid versions, and uncommitted files, because the release could not be made again. An
+// explicit revision, for trials and for source without git, allows uncommitted files.
 func (o *options) checkRelease(ctx context.Context) error {
 	if !aVersion.MatchString(o.tag) {
 		return fmt.Errorf("version %q is not vMAJOR.MINOR.PATCH or vMAJOR.MINOR.PATCH-PRERELEASE, without build metadata (+...), which the tag of an image cannot have; "+
@@ -190,8 +185,7 @@ func (o *options) check(created string) error {
 	return nil
 }
 
-// repository is the prefix of the names of the images. The chart adds kube-queue to its registry
-// itself.
+// repository returns the prefix of the names of the images. The chart adds kube-queue to its registry itself.
 func (o *options) repository() string { return o.registry + "/kube-queue" }
 
 func (o *options) read(name string) ([]byte, error) {

@@ -51,7 +51,7 @@ func checkOutput(folder string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading the output of an earlier run: %w", err)
 	}
-	// Without this list, all files are somebody's.
+	// Without this list, no file is from an earlier run.
 	list, _ := os.ReadFile(filepath.Join(folder, sums))
 	for _, entry := range entries {
 		if entry.Name() != sums && !strings.Contains(string(list), "  "+entry.Name()+"\n") {
@@ -107,7 +107,6 @@ func replace(folder, complete string) error {
 	return nil
 }
 
-// report prints what was made.
 func (r *results) report(folder string, out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\nFILE\tSIZE\tSHA-256")

@@ -48,7 +48,7 @@ func TestAReleaseHasEverythingThatAUserInstallsFrom(t *testing.T) {
 	put(t, filepath.Join(folder, "install.yaml"), "of an earlier run")
 	put(t, filepath.Join(folder, sums), "00  install.yaml\n00  old.tar\n")
 	put(t, filepath.Join(folder, "old.tar"), "of an earlier run")
-	// It shows its arguments, of which one is the path of a temporary file.
+	// It shows its arguments. One is the path of a temporary file.
 	put(t, helm, "#!/bin/sh\nset -e\n[ -s $3 ]\nshift 3\necho $*\necho 'image: r.test/o/kube-queue/x'\n")
 	printed, err := command(t, "make", "--source", source, "--output", folder, "--helm", helm, "--version", "v1.2.3", "--registry", "r.test/o",
 		"--source-url", "https://example.test/it/", "--platforms", "linux/amd64,darwin/arm64")
@@ -137,7 +137,7 @@ func expectNotes(t *testing.T, files map[string]string) {
 	}
 }
 
-// stopAt ends a run as soon as it shows something.
+// stopAt stops a run as soon as it prints something.
 type stopAt struct {
 	text string
 	stop context.CancelFunc

@@ -20,8 +20,8 @@ import (
 	"kube-queue.dev/kube-queue/hack/images/internal/oci"
 )
 
-// push pushes the OCI archives of a release under the names that they have. The chart is last: who
-// finds it finds its images.
+// push pushes the OCI archives of a release under their own names. It pushes the chart last, so that its images are
+// already there.
 func push(ctx context.Context, args []string, in io.Reader, out, log io.Writer) error {
 	fs := flag.NewFlagSet("release push", flag.ContinueOnError)
 	fs.SetOutput(log)
@@ -84,7 +84,7 @@ func pushArchive(ctx context.Context, path string, auth authn.Authenticator, out
 	return nil
 }
 
-// open unpacks an archive into a folder, and returns the only entry of its index and what it names.
+// open unpacks an archive into a folder, and returns the only entry of its index and the content of this entry.
 func open(ctx context.Context, path, folder string) (v1.Descriptor, remote.Taggable, error) {
 	if err := unpack(ctx, path, folder); err != nil {
 		return v1.Descriptor{}, nil, err

@@ -1,4 +1,4 @@
-// Package whole makes the release of the programs themselves, as the workflow of a release does.
+// Package whole makes the release of the real programs, like the release workflow.
 package whole
 
 import (
@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// platforms are those that the release is made for. In short mode that is only this machine's: it takes
-// a quarter of the time of four, and other builds may have left its packages in Go's cache.
+// platforms are the platforms of the release. In short mode, it is only that of this machine, which takes a quarter of
+// the time of four, and other builds may have left its packages in Go's cache.
 func platforms() string {
 	if testing.Short() {
 		return "linux/" + runtime.GOARCH
@@ -34,9 +34,9 @@ func platforms() string {
 	return "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64"
 }
 
-// The commands of the workflow run in one clone, with a registry on this machine. A second clone
-// gives the same files. In short mode it gives only the chart and the manifests: the test of
-// hack/images/release with two other folders shows the same for programs and images.
+// The commands of the workflow run in one clone, with a registry on this machine. A second clone gives the same files.
+// In short mode, it makes only the chart and the manifests: the test of hack/images/release compares programs and
+// images from two other folders.
 func TestTheWorkflowPublishesTheReleaseThatAnotherCloneGives(t *testing.T) {
 	source, version := clone(t), chartVersion(t)
 	address := serveRegistry(t)
@@ -63,7 +63,7 @@ func TestTheWorkflowPublishesTheReleaseThatAnotherCloneGives(t *testing.T) {
 	expectChart(t, filepath.Join(source, "bin", "tools", "helm"), address, version, release)
 }
 
-// expectSame makes the release again in another clone and with other settings, and compares the files.
+// expectSame makes the release again in another clone with other settings, and compares the files.
 func expectSame(t *testing.T, source, release, version, address string) {
 	t.Helper()
 	other, output := filepath.Join(t.TempDir(), "a", "clone"), filepath.Join(t.TempDir(), "other")
@@ -110,7 +110,7 @@ func expectPublished(t *testing.T, release, published, version string) {
 	}
 }
 
-// expectImage pulls an image, whose digest must be that of the release notes, and runs its program.
+// expectImage pulls an image, compares its digest with the release notes, and runs its program.
 func expectImage(t *testing.T, image, says, notes string) {
 	t.Helper()
 	reference, err := name.NewTag(image)
@@ -140,8 +140,8 @@ func expectBinary(t *testing.T, release, version string) {
 	}
 }
 
-// expectChart pulls the chart with helm, which must give the package of the release. The manifests
-// of the release name the images of the registry.
+// expectChart pulls the chart with helm, and compares it with the package of the release. The manifests of the release
+// name the images of the registry.
 func expectChart(t *testing.T, helm, address, version, release string) {
 	t.Helper()
 	home := t.TempDir()
@@ -184,7 +184,7 @@ func serveRegistry(t *testing.T) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// standIn returns a folder with a program gh that writes its arguments to a file.
+// standIn returns a folder with a fake gh that writes its arguments to a file.
 func standIn(t *testing.T) (bin, published string) {
 	t.Helper()
 	bin = t.TempDir()
@@ -192,7 +192,7 @@ func standIn(t *testing.T) (bin, published string) {
 	return bin, filepath.Join(bin, "published")
 }
 
-// clone returns a git repository with a copy of what a release is made from.
+// clone returns a git repository with a copy of the sources of a release.
 func clone(t *testing.T) string {
 	t.Helper()
 	root, folder := "../../..", filepath.Join(t.TempDir(), "source")
@@ -211,7 +211,7 @@ func clone(t *testing.T) string {
 	return folder
 }
 
-// chartVersion is the version of which the source can make a release.
+// chartVersion is the version of the release that the source can make.
 func chartVersion(t *testing.T) string {
 	t.Helper()
 	var chart struct{ Version string }

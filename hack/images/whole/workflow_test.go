@@ -15,7 +15,7 @@ import (
 
 const workflowFolder = "../../../.github/workflows"
 
-// workflow is what the tests read of a workflow.
+// workflow is the part of a workflow that the tests read.
 type workflow struct {
 	Jobs map[string]struct {
 		Permissions map[string]string
@@ -56,11 +56,11 @@ func readWorkflow(t *testing.T, name string) workflow {
 // runner runs the commands of a job as GitHub does.
 type runner struct {
 	t *testing.T
-	// folder is the checkout, bin a folder in front of PATH.
+	// folder is the checkout, and bin a folder at the front of PATH.
 	folder, bin string
-	// values are those of expressions such as github.ref_name.
+	// values are the values of expressions such as github.ref_name.
 	values map[string]string
-	// env is the environment of the job, to which steps can add.
+	// env is the environment of the job. Steps can add to it.
 	env map[string]string
 }
 
@@ -87,7 +87,7 @@ func (r *runner) step(step step) {
 	r.t.Helper()
 	file := filepath.Join(r.t.TempDir(), "env")
 	must(r.t, os.WriteFile(file, nil, 0o644))
-	// The options with which GitHub runs bash.
+	// GitHub runs bash with these options.
 	cmd := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.Run)
 	cmd.Dir = filepath.Join(r.folder, step.WorkingDirectory)
 	cmd.Env = append(os.Environ(), "GITHUB_ENV="+file, "PATH="+r.bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
@@ -125,8 +125,7 @@ func (r *runner) evaluated(env map[string]string) map[string]string {
 	return out
 }
 
-// An expression in a command would be replaced before the shell reads it: a tag or a name could
-// then be a command.
+// GitHub replaces expressions in a command before the shell reads it, so a tag or a name could become a command.
 func TestCommandsOfWorkflowsGetValuesByTheEnvironment(t *testing.T) {
 	for _, name := range workflows(t) {
 		for job, content := range readWorkflow(t, name).Jobs {
@@ -153,7 +152,7 @@ func TestActionsArePinnedByCommit(t *testing.T) {
 	}
 }
 
-// Rights of a job are those that it needs, and no workflow gets the default ones.
+// Each job has only the permissions that it needs, and no workflow gets the default ones.
 func TestOnlyTheJobThatPublishesMayWrite(t *testing.T) {
 	for _, name := range workflows(t) {
 		var top struct{ Permissions map[string]string }

@@ -31,7 +31,7 @@ func Whole(text string) Edit {
 	return func(string) (string, error) { return text, nil }
 }
 
-// Between replaces what is between two marks, which stay.
+// Between replaces the text between two marks, and keeps the marks.
 func Between(begin, end, text string) Edit {
 	return func(page string) (string, error) {
 		head, rest, opened := strings.Cut(page, begin)
@@ -73,7 +73,7 @@ func Table(head []string, rows [][]string) string {
 	return b.String()
 }
 
-// Codes returns names in the font of code.
+// Codes formats names as code.
 func Codes(names []string, between string) string {
 	if len(names) == 0 {
 		return ""

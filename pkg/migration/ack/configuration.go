@@ -16,8 +16,8 @@ func isConfiguration(object *unstructured.Unstructured) bool {
 	return kind == "KubeQueueConfiguration" || kind == "KoordQueueConfiguration"
 }
 
-// readConfiguration converts a configuration of the controller, alone or in a ConfigMap. ConfigMaps without one are
-// skipped.
+// readConfiguration converts a configuration of the controller, alone or in a ConfigMap. It skips ConfigMaps without
+// one.
 func (c *converter) readConfiguration(d migration.Document) {
 	if isConfiguration(d.Object) {
 		c.convertConfiguration(d, d.Object.Object)

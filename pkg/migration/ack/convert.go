@@ -24,7 +24,7 @@ import (
 
 const queueGroup = "scheduling.x-k8s.io"
 
-// Is reports whether the object is one of the former queue, or a job with one of its keys.
+// Is reports whether the object belongs to the former queue, or is a job with one of its keys.
 func Is(object *unstructured.Unstructured) bool {
 	switch gvk := object.GroupVersionKind(); {
 	case gvk.Group == manifest.Group, gvk.Group == queueGroup, isConfiguration(object):
@@ -36,7 +36,7 @@ func Is(object *unstructured.Unstructured) bool {
 	}
 }
 
-// Convert converts the documents. Objects that do not belong to the former queue are skipped. The error is a
+// Convert converts the documents. It skips objects that do not belong to the former queue. The error is a
 // *migration.InputError.
 func Convert(documents []migration.Document) (*migration.Result, error) {
 	c := &converter{result: &migration.Result{}, quotas: map[string]migration.Document{}, policies: map[string]string{}}
@@ -89,9 +89,9 @@ type converter struct {
 	trees, queues, jobs []migration.Document
 	// quotas are the ElasticQuotas by name.
 	quotas map[string]migration.Document
-	// policies are those that ElasticQuotas set for their queues.
+	// policies are the policies that ElasticQuotas set for their queues.
 	policies map[string]string
-	// usesQuotas is whether the quota backend uses ElasticQuotas.
+	// usesQuotas is true if the quota backend uses ElasticQuotas.
 	usesQuotas bool
 	units      int
 	live       int
@@ -193,7 +193,7 @@ func (c *converter) readNamespace(d migration.Document) {
 	}
 }
 
-// pathOf returns the path of a node in the tree by its path in the former queue, where the root is always "root".
+// pathOf converts a path of the former queue, where the root is always "root", to a path in the tree.
 func (c *converter) pathOf(former string) string {
 	_, below, deeper := strings.Cut(former, "/")
 	if !deeper {

@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/migration"
 )
 
-// prefixes of keys of the former queue.
+// prefixes are the prefixes of keys of the former queue.
 var prefixes = []string{"kube-queue/", "koord-queue/"}
 
 func hasPrefix(key string) bool {
@@ -35,7 +35,7 @@ var quotaLabels = []string{alibaba + "name", koordinator + "name", "alibabacloud
 // preemptibleKeys say whether a job is preemptible.
 var preemptibleKeys = []string{alibaba + "preemptible", koordinator + "preemptible"}
 
-// bookkeeping are keys, without their prefix, that the former queue has written.
+// bookkeeping are keys, without their prefix, that the former queue writes.
 var bookkeeping = []string{"job-has-enqueued", "job-enqueue-timestamp", "job-dequeue-timestamp", "related-queueunit", "related-apiversion-kind",
 	"related-object", "related-podset-name"}
 
@@ -53,13 +53,13 @@ var keysOfJobs = map[string]string{
 	koordinator + "quota-oversold-type":         "set --oversell-rate for the complete tree",
 }
 
-// isFormer reports whether a key is one of the former queue.
+// isFormer reports whether a key belongs to the former queue.
 func isFormer(key string) bool {
 	return hasPrefix(key) || strings.HasPrefix(key, koordinator) || strings.HasPrefix(key, alibaba) || slices.Contains(sameKeys, key) ||
 		slices.Contains(quotaLabels, key) || keysOfJobs[key] != ""
 }
 
-// isJob reports whether the object is a job of a kind that is queued, and has a key of the former queue.
+// isJob reports whether the object is a job of a queued kind with a key of the former queue.
 func isJob(object *unstructured.Unstructured) bool {
 	if _, queued := migration.KindOfJob(object); !queued {
 		return false
@@ -74,8 +74,8 @@ func isJob(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// isSuspended reports whether the object is a job whose only mark is its suspend field. Without another key, it could be a
-// job of anybody, so it does not show where the input comes from.
+// isSuspended reports whether the object is a job whose only mark is its suspend field. Without another key, it does
+// not show which queue the input comes from.
 func isSuspended(object *unstructured.Unstructured) bool {
 	_, queued := migration.KindOfJob(object)
 	return queued && object.GetLabels()[wellknown.KueueLabel] == "" && slices.ContainsFunc([][]string{{"spec", "suspend"}, {"spec", "runPolicy", "suspend"}}, func(path []string) bool {

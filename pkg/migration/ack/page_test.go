@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The page for users has a row for everything that the converter knows.
+// The user page has a row for everything that the converter knows.
 func TestThePageHasEverySettingAndKey(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/migration/from-ack-kube-queue.md")
 	if err != nil {
@@ -23,7 +23,7 @@ func TestThePageHasEverySettingAndKey(t *testing.T) {
 		slices.Collect(maps.Keys(annotationsOfQueues)), ofTheProgram)
 	for _, name := range names {
 		switch {
-		case slices.Contains([]string{"v", "logtostderr", "zap-log-level", "block-for-test"}, name): // of logs, and of tests
+		case slices.Contains([]string{"v", "logtostderr", "zap-log-level", "block-for-test"}, name): // for logs and tests
 		case strings.HasPrefix(name, "available-"), strings.HasPrefix(name, "related-"), strings.HasPrefix(name, "koord-queue/"): // the page names the prefix
 		case !strings.Contains(strings.ToLower(page), strings.ToLower(name)):
 			t.Errorf("the page does not name %s", name)

@@ -35,12 +35,11 @@ type setting struct {
 	program, name string
 	// convert sets the values of the chart.
 	convert func(s *settingContext)
-	// why and instead make a finding if the value is not one of harmless, which change nothing.
+	// why and instead make a finding unless the value is one of harmless.
 	why, instead string
 	harmless     []string
 }
 
-// settingContext is a setting with its value.
 type settingContext struct {
 	c        *converter
 	document migration.Document
@@ -64,12 +63,12 @@ func (s *settingContext) isTrue() bool {
 	return on
 }
 
-// ofTheProgram are settings that concern only how the program runs. Those of kube-queue have suitable defaults.
+// ofTheProgram are settings that affect only the program itself. kube-queue has suitable defaults for them.
 var ofTheProgram = []string{"kubeconfig", "qps", "burst", "leaderelection", "leader-elect", "leader-namespace", "workers", "wqqps",
 	"metrics-bind-address", "health-probe-bind-address", "admissioncheckcontrollerworker", "schedulesuspendtimeinmillsecond",
 	"v", "logtostderr", "zap-log-level", "KUBECONFIG", "POD_NAMESPACE", "POD_NAME", "default-requeue-period", "enable-job-extensions"}
 
-// settings are the flags and variables that have an effect on jobs.
+// settings returns the flags and variables that affect jobs.
 func settings() []setting {
 	return []setting{
 		{controller, "oversellrate", func(s *settingContext) {

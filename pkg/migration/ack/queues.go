@@ -11,7 +11,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/migration"
 )
 
-// queueNamespace is the namespace of Queues.
 const queueNamespace = "kube-queue"
 
 // annotationsOfQueues are settings of the former queue, without their prefix, with what to do instead.
@@ -30,7 +29,7 @@ var annotationsOfQueues = map[string]string{
 	"available-queue":              "nothing: a job waits in the queue of its quota",
 }
 
-// queueInstead is what to do instead of a key of a queue.
+// queueInstead returns the advice for a key of a queue.
 func queueInstead(key string) string {
 	return cmp.Or(annotationsOfQueues[withoutPrefix(key)], "nothing")
 }
@@ -140,7 +139,7 @@ func (c *converter) convertPolicy(object, field, policy string, spec map[string]
 	}
 }
 
-// maxChecks is how many checks a Queue can list.
+// maxChecks is the maximum number of checks in a Queue.
 const maxChecks = 8
 
 func (c *converter) convertChecks(d migration.Document, value any, spec map[string]any) {

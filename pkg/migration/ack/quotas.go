@@ -21,7 +21,7 @@ const (
 	koordinatorRoot = "koordinator-root-quota"
 )
 
-// addQuota reads an ElasticQuota. Their names are unique in a cluster, although they have namespaces.
+// addQuota reads an ElasticQuota. ElasticQuotas have namespaces, but their names are unique in a cluster.
 func (c *converter) addQuota(d migration.Document) {
 	name := d.Object.GetName()
 	if other, has := c.quotas[name]; has {
@@ -36,7 +36,7 @@ func (c *converter) addQuota(d migration.Document) {
 	}
 }
 
-// treeOfQuotas makes a tree of ElasticQuotas. Jobs choose a quota only by a label, from any namespace, so each leaf
+// treeOfQuotas builds a tree from ElasticQuotas. Jobs choose a quota only by a label, from any namespace, so each leaf
 // lists every namespace.
 func (c *converter) treeOfQuotas() {
 	children := map[string][]string{}
@@ -114,7 +114,6 @@ func (c *converter) inCircle(name string) bool {
 	}
 }
 
-// copyAmounts copies min and max of an ElasticQuota.
 func (c *converter) copyAmounts(d migration.Document, node map[string]any) {
 	for _, field := range []string{"min", "max"} {
 		amounts, has, err := unstructured.NestedMap(d.Object.Object, "spec", field)

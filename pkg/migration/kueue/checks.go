@@ -13,10 +13,9 @@ const (
 	multiKueue   = "kueue.x-k8s.io/multikueue"
 )
 
-// maxCheckName is the length of the longest name that an AdmissionCheck of kube-queue can have.
+// maxCheckName is the maximum length of the name of an AdmissionCheck in kube-queue.
 const maxCheckName = 63
 
-// readCheck converts an AdmissionCheck.
 func (c *converter) readCheck(d migration.Document, check *admissionCheck) {
 	name, spec := d.Object.GetName(), check.Spec
 	c.checks[name] = spec.ControllerName
@@ -48,7 +47,7 @@ func (c *converter) readCheck(d migration.Document, check *admissionCheck) {
 	c.before = append(c.before, migration.Object(apiVersion, "AdmissionCheck", "", name, map[string]any{"spec": written}))
 }
 
-// maxManaged is how many managed resources a ProvisioningRequestConfig of kube-queue can list.
+// maxManaged is the maximum number of managed resources in a ProvisioningRequestConfig of kube-queue.
 const maxManaged = 64
 
 // defaultRetries is how often Kueue repeats a failed request by default.

@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/migration"
 )
 
-// maxPriority is the greatest value of a PriorityClass that users may create. Greater ones are for the system.
+// maxPriority is the largest value of a PriorityClass that users may create. Larger ones are for the system.
 const maxPriority = 1_000_000_000
 
 // convertClasses converts WorkloadPriorityClasses into PriorityClasses. Jobs name them by a label, so the priority of

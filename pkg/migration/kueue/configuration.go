@@ -18,8 +18,8 @@ const configGroup = "config.kueue.x-k8s.io"
 // configKey is the file of the configuration in its ConfigMap.
 const configKey = "controller_manager_config.yaml"
 
-// readConfigurations converts the configurations of Kueue's manager, alone or in a ConfigMap. Other ConfigMaps are
-// skipped.
+// readConfigurations converts the configurations of Kueue's manager, alone or in a ConfigMap. It skips other
+// ConfigMaps.
 func (c *converter) readConfigurations() {
 	for _, d := range c.configurations {
 		if d.Object.GetKind() != "ConfigMap" {
@@ -41,8 +41,8 @@ func (c *converter) readConfigurations() {
 	}
 }
 
-// ofTheManager are the fields of a configuration that concern only the program: they have no counterpart, and nothing
-// is lost.
+// ofTheManager are the fields of a configuration that affect only the program. They have no counterpart, and nothing
+// is lost without them.
 var ofTheManager = []string{"apiVersion", "kind", "metadata", "namespace", "health", "metrics", "webhook", "leaderElection", "controller",
 	"clientConnection", "internalCertManagement", "pprofBindAddress", "tls"}
 
@@ -88,7 +88,7 @@ func (c *converter) readWait(d migration.Document, fields map[string]any) {
 		c.faults.Add(d, "%v", err)
 		return
 	}
-	// In v1beta1, it is off unless it is enabled, and then blocks unless that is turned off.
+	// In v1beta1, it is off by default. If it is on, it blocks by default.
 	older := fields["apiVersion"] == configGroup+"/v1beta1"
 	if enabled, set := wait["enable"].(bool); set && !enabled || older && !set {
 		return
@@ -110,8 +110,8 @@ func (c *converter) readWait(d migration.Document, fields map[string]any) {
 	}
 }
 
-// frameworks are the names that Kueue has for kinds of jobs that kube-queue queues. By default the chart queues all
-// but pods.
+// frameworks are Kueue's names for the kinds of jobs that kube-queue queues. By default, the chart queues all but
+// pods.
 var frameworks = []string{"batch/job", "pod", "kubeflow.org/mpijob", "kubeflow.org/paddlejob", "kubeflow.org/pytorchjob", "kubeflow.org/tfjob",
 	"kubeflow.org/xgboostjob", "kubeflow.org/jaxjob", "trainer.kubeflow.org/trainjob", "ray.io/rayjob", "ray.io/raycluster", "jobset.x-k8s.io/jobset",
 	"sparkoperator.k8s.io/sparkapplication"}
@@ -135,5 +135,5 @@ func (c *converter) readIntegrations(d migration.Document, fields map[string]any
 	}
 }
 
-// notQueued is what to do with jobs of other kinds.
+// notQueued is the advice for jobs of other kinds.
 const notQueued = "charge their pods to the quota with --count-unqueued-pods, or run them as Jobs"

@@ -17,20 +17,20 @@ const Group = "kueue.x-k8s.io"
 
 const prefix = Group + "/"
 
-// versions of Group that are read.
+// versions are the supported versions of Group.
 var versions = []string{"v1beta1", "v1beta2"}
 
-// onlyReported are kinds whose content is not read, so that any version is accepted. Older versions of Kueue serve some of
+// onlyReported are kinds whose content is not read, so any version is accepted. Older versions of Kueue serve some of
 // them only in v1alpha1.
 var onlyReported = []string{"Topology", "MultiKueueConfig", "MultiKueueCluster"}
 
-// Is reports whether the object is one of Kueue, or a job that Kueue manages.
+// Is reports whether the object belongs to Kueue, or is a job that Kueue manages.
 func Is(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().Group == Group || object.GroupVersionKind().Group == configGroup || isJob(object)
 }
 
-// Convert converts the documents. Objects that do not come from Kueue or its users are skipped, except Namespaces:
-// their labels decide which ClusterQueues their jobs may use. The error is a *migration.InputError.
+// Convert converts the documents. It skips objects that do not come from Kueue or its users, except Namespaces: their
+// labels decide which ClusterQueues their jobs may use. The error is a *migration.InputError.
 func Convert(documents []migration.Document) (*migration.Result, error) {
 	c := &converter{
 		result: &migration.Result{},
@@ -59,11 +59,10 @@ type decoded[T any] struct {
 	spec *T
 }
 
-// class is a WorkloadPriorityClass.
 type class struct {
 	value       int32
 	description string
-	// asAnnotation is whether jobs get the value as an annotation, because no PriorityClass can have it.
+	// asAnnotation is true if jobs get the value as an annotation, because no PriorityClass can have it.
 	asAnnotation bool
 }
 
@@ -73,7 +72,7 @@ type converter struct {
 
 	// queues are the ClusterQueues by name.
 	queues []decoded[clusterQueue]
-	// nodes and cohorts are by the name of the ClusterQueue and of the Cohort.
+	// nodes are by the name of the ClusterQueue, and cohorts by the name of the Cohort.
 	nodes, cohorts map[string]*node
 	cohortSpecs    map[string]decoded[cohort]
 	roots          []*node
@@ -99,7 +98,7 @@ type converter struct {
 	before, behind []*unstructured.Unstructured
 	workloads      int
 	liveJobs       int
-	// pods is whether plain pods are queued.
+	// pods is true if plain pods are queued.
 	pods           bool
 	locals         []decoded[localQueue]
 	configurations []migration.Document
@@ -286,7 +285,7 @@ func (c *converter) quotasOf(d migration.Document, spec quotaSpec) map[pair]quot
 	return own
 }
 
-// hasWeight reports whether a weight is set that is not the default.
+// hasWeight reports whether a weight other than the default is set.
 func (f *fairSharing) hasWeight() bool {
 	return f != nil && f.Weight != nil && !slices.Contains([]migration.Text{"1", "1.0", "1000m"}, *f.Weight)
 }

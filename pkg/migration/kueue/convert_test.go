@@ -65,7 +65,7 @@ func TestAReferenceToAnObjectThatIsMissingIsAFinding(t *testing.T) {
 			t.Errorf("no finding says %q: %v", want, result.Findings)
 		}
 	}
-	// A cohort without an object exists in Kueue as soon as a queue names it.
+	// In Kueue, a cohort exists without an object if a queue names it.
 	if slices.ContainsFunc(result.Findings, func(f migration.Finding) bool { return strings.Contains(f.String(), "Cohort") }) {
 		t.Errorf("the cohort is a finding: %v", result.Findings)
 	}

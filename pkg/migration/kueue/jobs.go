@@ -26,7 +26,7 @@ const (
 	managedLabel     = prefix + "managed" // Kueue writes it
 )
 
-// templatePath is where the metadata of the Jobs of a CronJob is.
+// templatePath is the path of the metadata for the Jobs of a CronJob.
 var templatePath = []string{"spec", "jobTemplate", "metadata"}
 
 // isJob reports whether the object, or the template of a CronJob, has the label of a queue.
@@ -38,7 +38,7 @@ func isJob(object *unstructured.Unstructured) bool {
 	return object.GetKind() == "CronJob" && labels[queueLabel] != ""
 }
 
-// convertJobs converts the manifests of jobs, in the order of the input by kind and name.
+// convertJobs converts the manifests of jobs, ordered by kind and name.
 func (c *converter) convertJobs() {
 	for _, d := range c.jobs {
 		if d.Object.GetUID() != "" {
@@ -108,7 +108,6 @@ func (c *converter) convertCronJob(d migration.Document, job *unstructured.Unstr
 	c.behind = append(c.behind, job)
 }
 
-// convertKeys converts the labels and annotations of a job.
 func (c *converter) convertKeys(d migration.Document, namespace string, labels, annotations map[string]string) (newLabels, newAnnotations map[string]string) {
 	newLabels, newAnnotations = map[string]string{}, map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -168,7 +167,7 @@ func (c *converter) findKey(d migration.Document, field string) {
 func (c *converter) chooseQuota(d migration.Document, namespace, localQueue string, labels map[string]string) {
 	n := c.localQueues[namespace+"/"+localQueue]
 	choice := c.isChoice(n, namespace)
-	if namespace == "" { // kubectl sets it: the queue of this name in any namespace
+	if namespace == "" { // kubectl sets it, so look for the queue of this name in any namespace
 		var found []*node
 		for _, key := range slices.Sorted(maps.Keys(c.localQueues)) {
 			if ns, name, _ := strings.Cut(key, "/"); name == localQueue {

@@ -29,7 +29,7 @@ func (taken nodeNames) name(wanted ...string) string {
 	}
 }
 
-// shortened cuts a name so that it is the value of a label.
+// shortened cuts a name to at most the given length, so that it is a valid label value.
 func shortened(name string, most int) string {
 	if len(name) <= most {
 		return name

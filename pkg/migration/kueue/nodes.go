@@ -37,9 +37,8 @@ type node struct {
 	queue *clusterQueue
 	own   map[pair]quotas
 
-	// subtree is what Kueue counts as the quota of the node: its own and what its children lend. local is the part
-	// of it that the node does not lend. hidden is what the descendants do not lend, so that subtree does not
-	// include it.
+	// subtree is what Kueue counts as the quota of the node: its own and what its children lend. local is the part of it
+	// that the node does not lend. hidden is what the descendants do not lend, and is not part of subtree.
 	subtree, local, hidden map[pair]resources.Sum
 	// reach is the most that can be in use at and below the node while all others are idle.
 	reach map[pair]resources.Sum
@@ -86,10 +85,10 @@ func (n *node) reachDown(above map[pair]resources.Sum) {
 	}
 }
 
-// total is what the node and all nodes below it have of each pair, lent or not.
+// total returns what the node and all nodes below it have of a pair, lent or not.
 func (n *node) total(p pair) resources.Sum { return n.subtree[p].Add(n.hidden[p]) }
 
-// pairs are the pairs of the node, sorted by resource.
+// pairs returns the pairs of the node, sorted by resource.
 func (n *node) pairs() []pair {
 	return slices.SortedFunc(maps.Keys(n.subtree), comparePairs)
 }

@@ -18,20 +18,20 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// member is a ClusterQueue or Cohort of a model of Kueue. The model admits one unit of a flavor after the other, as
-// Kueue's documentation defines borrowing and lending; it knows nothing of the arithmetic of the converter.
+// member is a ClusterQueue or Cohort in a model of Kueue. The model admits units of a flavor one by one, as Kueue's
+// documentation defines borrowing and lending, without the arithmetic of the converter.
 type member struct {
 	name     string
 	parent   *member
 	children []*member
-	// nominal, borrow and lend are by flavor; a limit that is absent is not set.
+	// nominal, borrow and lend are by flavor. A missing limit is not set.
 	nominal, borrow, lend map[string]int
 	usage                 map[string]int
 }
 
 var flavorNames = []string{"fast", "slow"}
 
-// quota is what Kueue counts as the quota of the member: its own and what those below it lend.
+// quota is what Kueue counts as the quota of the member: its own and what members below it lend.
 func (m *member) quota(f string) int {
 	sum := m.nominal[f]
 	for _, child := range m.children {
@@ -48,7 +48,7 @@ func (m *member) kept(f string) int {
 	return 0
 }
 
-// admit uses one more unit if that is possible.
+// admit uses one more unit if it can.
 func (m *member) admit(f string) bool {
 	used := m.usage[f] + 1
 	if m.parent == nil {
@@ -141,7 +141,7 @@ func generate(t *rapid.T) *setup {
 	return s
 }
 
-// nodesOf are the nodes of a tree with the chain of each, from the node to the root.
+// nodesOf returns the nodes of a tree, with the chain from each node to the root.
 func nodesOf(n tree.Node, above []tree.Node, into map[string][]tree.Node) {
 	chain := append([]tree.Node{n}, above...)
 	into[n.Name] = chain
@@ -170,8 +170,8 @@ func treeOf(t *rapid.T, objects []*unstructured.Unstructured) *unstructured.Unst
 	return objects[at]
 }
 
-// Of every setup, the tree is valid, each queue is guaranteed its nominal quota, can use alone exactly what it can in
-// Kueue, and whatever Kueue admits together fits.
+// For every setup, the tree is valid. Each queue is guaranteed its nominal quota and alone can use exactly as much as
+// in Kueue. Everything that Kueue admits together fits.
 func TestPropertyGuaranteesAndLimitsAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := generate(t)
@@ -214,7 +214,7 @@ func TestPropertyGuaranteesAndLimitsAreKept(t *testing.T) {
 	})
 }
 
-// fill admits units in a random order in the model, and checks that each state fits in the tree.
+// fill admits units to the model in random order, and checks that each state fits in the tree.
 func (s *setup) fill(t *rapid.T, nodes map[string][]tree.Node) {
 	for _, root := range s.roots {
 		root.clear()

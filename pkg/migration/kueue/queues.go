@@ -19,8 +19,8 @@ var apiVersion = schedulingv1alpha1.SchemeGroupVersion.String()
 // QueueNamespace is the namespace of Queues.
 const QueueNamespace = "kube-queue"
 
-// convertAll fills the result: what Queues refer to, Queues, the tree, and then jobs. So a queue has its settings
-// before the first of its jobs is admitted.
+// convertAll fills the result in order: what Queues refer to, Queues, the tree, and jobs. So a queue has its settings
+// before its first job is admitted.
 func (c *converter) convertAll() {
 	c.readConfigurations()
 	c.convertClasses()
@@ -123,7 +123,7 @@ func (c *converter) preemption(n *node) map[string]any {
 	return map[string]any{"withinQueue": string(within), "minRunTime": "0s"}
 }
 
-// maxChecks is how many checks a Queue can list.
+// maxChecks is the maximum number of checks in a Queue.
 const maxChecks = 8
 
 func (c *converter) checksOf(n *node) []string {

@@ -64,8 +64,7 @@ func (c *converter) findLimits(nodes []*node) {
 	}
 }
 
-// lendsExactly reports whether a lending limit is expressed by the max of the only queue that can borrow from the
-// node.
+// lendsExactly reports whether the max of the only possible borrower expresses the lending limit of the node.
 func lendsExactly(n *node) bool {
 	if n.parent.parent != nil || len(n.parent.children) > 2 {
 		return false
@@ -107,7 +106,7 @@ func (c *converter) listNamespaces() {
 }
 
 // mayUse reports whether the namespaceSelector of the ClusterQueue matches the namespace. If the labels of the
-// namespace are unknown, it is listed, and a person has to check it.
+// namespace are unknown, it returns true, and adds a step to check them by hand.
 func (c *converter) mayUse(d migration.Document, n *node, namespace string) bool {
 	written := n.queue.Spec.NamespaceSelector
 	if written == nil {
@@ -136,7 +135,6 @@ func (c *converter) mayUse(d migration.Document, n *node, namespace string) bool
 	return true
 }
 
-// path is the path of a node in the tree.
 func (c *converter) path(n *node) string {
 	if n.parent == nil {
 		return c.rootName + "/" + n.name
@@ -144,7 +142,7 @@ func (c *converter) path(n *node) string {
 	return c.path(n.parent) + "/" + n.name
 }
 
-// leaves are the nodes of ClusterQueues, in tree order.
+// leaves returns the nodes of ClusterQueues, in tree order.
 func leaves(nodes []*node) (found []*node) {
 	for _, n := range nodes {
 		if n.queue != nil {
@@ -155,7 +153,7 @@ func leaves(nodes []*node) (found []*node) {
 	return found
 }
 
-// covered are the resources that any ClusterQueue has.
+// covered returns the resources for which any ClusterQueue has a quota.
 func (c *converter) covered() map[string]bool {
 	covered := map[string]bool{}
 	for _, n := range leaves(c.roots) {
@@ -166,7 +164,6 @@ func (c *converter) covered() map[string]bool {
 	return covered
 }
 
-// tree returns the ElasticQuotaTree.
 func (c *converter) tree() *unstructured.Unstructured {
 	covered := c.covered()
 	var children []any
@@ -233,7 +230,7 @@ func (c *converter) ownsAny(n *node) bool {
 	return false
 }
 
-// amount formats an amount. One that is too large for kube-queue is a fault.
+// amount formats an amount. An amount that is too large for kube-queue is a fault.
 func (c *converter) amount(n *node, resource string, amount resources.Sum) string {
 	if amount.Exceeds(math.MaxInt64 - 1) {
 		c.faults = append(c.faults, fmt.Sprintf("%s: the quotas of %s add up to more than the largest amount, %s; write smaller ones", n.object, resource, resources.Format(resource, math.MaxInt64)))
@@ -264,8 +261,8 @@ func anys[T any](list []T) []any {
 	return any
 }
 
-// queueNames are the names of the Queues of all leaves. The controller names the Queues of groups, which list
-// namespaces; a leaf without any becomes a group when it lists one.
+// queueNames returns the names of the Queues of all leaves. The controller names only the Queues of groups, which list
+// namespaces. A leaf without namespaces becomes a group when it lists one.
 func (c *converter) queueNames() map[*node]string {
 	var groups, others []*node
 	var paths []string
@@ -317,7 +314,7 @@ func (c *converter) stepNamespaces() {
 	}
 }
 
-// isChoice reports whether the namespace can use another node, so that a job of this one needs a label.
+// isChoice reports whether the namespace can also use another node. Jobs of n then need a label.
 func (c *converter) isChoice(n *node, namespace string) bool {
 	for other, namespaces := range c.listed {
 		if other != n && len(namespaces[namespace]) > 0 {

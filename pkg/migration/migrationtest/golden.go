@@ -39,7 +39,7 @@ func Read(t T, text string) []migration.Document {
 	return documents
 }
 
-// Text is everything that a conversion gives.
+// Text returns everything that a conversion produces.
 func Text(t T, result *migration.Result) string {
 	t.Helper()
 	var out bytes.Buffer

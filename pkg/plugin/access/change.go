@@ -23,13 +23,12 @@ const (
 	DryRunServer = "server"
 )
 
-// Change is how objects are changed.
+// Change holds the options of a change.
 type Change struct{ DryRun string }
 
 // fieldManager is the name of the plugin in managedFields.
 const fieldManager = "kubectl-kube_queue"
 
-// options are the options of a patch.
 func (o *Change) options() metav1.PatchOptions {
 	options := metav1.PatchOptions{FieldManager: fieldManager}
 	if o.DryRun == DryRunServer {
@@ -38,7 +37,7 @@ func (o *Change) options() metav1.PatchOptions {
 	return options
 }
 
-// tried is the end of a line about a change that was only tried.
+// tried returns the suffix for the messages of a dry run.
 func (o *Change) tried() string {
 	if o.DryRun == DryRunNone {
 		return ""
@@ -46,7 +45,7 @@ func (o *Change) tried() string {
 	return " (dry run)"
 }
 
-// PauseJob pauses a job. One that holds quota is only paused if evict is true.
+// PauseJob pauses a job. If the job holds quota, it is paused only if evict is true.
 func (c *Cluster) PauseJob(ctx context.Context, o *Change, t *Target, evict bool) error {
 	version := ""
 	if !evict {
@@ -62,8 +61,8 @@ func (c *Cluster) PauseJob(ctx context.Context, o *Change, t *Target, evict bool
 	return c.setActive(ctx, o, t, version, false, done, already)
 }
 
-// whileWaiting returns the version of the object to change, which it has only as long as the job waits: it returns an
-// error if the job holds quota. The release of the job changes that version.
+// whileWaiting returns the version of the object to change, or an error if the job holds quota. The release of the job
+// changes the version, so a patch with this version only succeeds while the job waits.
 func (c *Cluster) whileWaiting(ctx context.Context, t *Target) (version string, err error) {
 	job, err := c.readJob(ctx, t)
 	if err != nil {
@@ -95,8 +94,8 @@ func (c *Cluster) UnpauseJob(ctx context.Context, o *Change, t *Target) error {
 	return c.setActive(ctx, o, t, "", true, "unpaused: it is queued again", "not paused")
 }
 
-// setActive pauses or unpauses a job, only if the object to change has the version, if one is given. already is the
-// state of a job that needs no change.
+// setActive pauses or unpauses a job. A non-empty version is a precondition. already describes a job that needs no
+// change.
 func (c *Cluster) setActive(ctx context.Context, o *Change, t *Target, version string, active bool, done, already string) error {
 	job, err := c.readJob(ctx, t)
 	if err != nil {
@@ -117,7 +116,7 @@ func (c *Cluster) setActive(ctx context.Context, o *Change, t *Target, version s
 	return c.annotate(ctx, o, t, version, wellknown.ActiveAnnotation, strconv.FormatBool(active), done)
 }
 
-// queued returns an error if kube-queue will not queue the job that was read, so that a change would have no effect.
+// queued returns an error if kube-queue will not queue the job, because the change would have no effect.
 func queued(t *Target) error {
 	if t.Unit != nil || t.Job == nil {
 		return nil
@@ -129,7 +128,7 @@ func queued(t *Target) error {
 	return fmt.Errorf("%s has no QueueUnit, and the change would have no effect: %s", t, why)
 }
 
-// setActiveByHand is setActive for a unit that a user has created.
+// setActiveByHand is setActive for a unit that a user created.
 func (c *Cluster) setActiveByHand(ctx context.Context, o *Change, t *Target, version string, active bool, done, already string) error {
 	if ptr.Deref(t.Unit.Spec.Active, true) == active {
 		c.say("unit %s is %s", t.Unit.Name, already)
@@ -139,14 +138,15 @@ func (c *Cluster) setActiveByHand(ctx context.Context, o *Change, t *Target, ver
 		"metadata": guard(t.Unit.UID, version), "spec": map[string]any{"active": active}}, "unit "+t.Unit.Name, done)
 }
 
-// annotate sets an annotation of a job, only if it has the version, if one is given.
+// annotate sets an annotation of a job. A non-empty version is a precondition.
 func (c *Cluster) annotate(ctx context.Context, o *Change, t *Target, version, key, value, done string) error {
 	metadata := guard(t.Job.GetUID(), version)
 	metadata["annotations"] = map[string]string{key: value}
 	return c.patch(ctx, o, t.Resource, c.Namespace, t.Job.GetName(), map[string]any{"metadata": metadata}, t.String(), done)
 }
 
-// guard is the metadata of a patch that is refused if the object was created again or, if a version is given, changed.
+// guard returns metadata that makes the API server refuse the patch if the object was recreated or, with a version,
+// changed.
 func guard(uid types.UID, version string) map[string]any {
 	if version == "" {
 		return map[string]any{"uid": uid}
@@ -154,7 +154,7 @@ func guard(uid types.UID, version string) map[string]any {
 	return map[string]any{"uid": uid, "resourceVersion": version}
 }
 
-// patch changes an object and prints that it is done. what names the object in messages.
+// patch changes an object and prints done. what names the object in messages.
 func (c *Cluster) patch(ctx context.Context, o *Change, resource schema.GroupVersionResource, namespace, name string, content map[string]any, what, done string) error {
 	data, err := json.Marshal(content)
 	if err != nil {
@@ -210,7 +210,7 @@ func was(unit *v1alpha1.QueueUnit) string {
 	return fmt.Sprintf(" (was %d)", unit.Spec.Priority)
 }
 
-// warnOfCap warns if the queue orders the unit by a lower priority.
+// warnOfCap warns if the maxPriority of the queue lowers the priority.
 func (c *Cluster) warnOfCap(ctx context.Context, unit *v1alpha1.QueueUnit, priority int32) {
 	if unit == nil || unit.Status.Queue == "" {
 		return
@@ -221,7 +221,7 @@ func (c *Cluster) warnOfCap(ctx context.Context, unit *v1alpha1.QueueUnit, prior
 	}
 }
 
-// stopDone is what a user is told after spec.stop of a Queue was set.
+// stopDone is the message for each value of spec.stop, after it was set.
 var stopDone = map[v1alpha1.QueueStop]string{
 	v1alpha1.StopDrain: "stopped; jobs that hold quota are being stopped",
 	v1alpha1.StopHold:  "stopped; running jobs continue",

@@ -1,8 +1,8 @@
 // Package access reads and changes a cluster with the rights of a caller, for the kubectl plugin and for the pages.
 //
-// It asks kube-queue-controller with reviews what waits, and why. If it does not answer, a warning says so, and the
-// answer is computed from the objects that the caller may read. Changes are patches of jobs and Queues with the rights
-// of the caller, never reviews.
+// It asks kube-queue-controller, with reviews, what waits and why. If the controller does not answer, it warns, and
+// computes the answer from the objects that the caller may read. Changes are patches of jobs and Queues with the
+// rights of the caller, never reviews.
 package access
 
 import (
@@ -34,21 +34,21 @@ import (
 
 // Cluster is a cluster with the rights of a caller.
 type Cluster struct {
-	// Namespace is the namespace of the caller, and QueueNamespace that of the Queues.
+	// Namespace is the caller's namespace, and QueueNamespace the namespace of the Queues.
 	Namespace, QueueNamespace string
 	Queue                     *clientset.Clientset
 	Dynamic                   dynamic.Interface
 	Core                      kubernetes.Interface
-	// Out has a line for each thing that was done, and ErrOut the warnings.
+	// Out gets a line for each change, and ErrOut gets the warnings.
 	Out, ErrOut io.Writer
 	Now         func() time.Time
-	// MostUnits is how many units AllUnits reads; 0 for no limit.
+	// MostUnits is the maximum number of units for AllUnits; 0 for no limit.
 	MostUnits int
-	// warned is whether the user was told that answers are computed from the objects.
+	// warned is true after the first call of WarnOnce.
 	warned bool
 }
 
-// New returns a cluster with clients of the config. It makes no request. The caller sets the other fields.
+// New returns a cluster with clients for the config. It makes no request. The caller sets the other fields.
 func New(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // a command or a page makes few requests
@@ -72,7 +72,7 @@ var (
 	treeResource  = quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees")
 )
 
-// say writes a line to Out, warn one to ErrOut.
+// say writes a line to Out, and warn writes one to ErrOut.
 func (c *Cluster) say(format string, args ...any) {
 	fmt.Fprintln(c.Out, text.Clean(fmt.Sprintf(format, args...)))
 }
@@ -87,8 +87,8 @@ func (c *Cluster) Reviews() reviews.Asker { return reviews.Asker{Client: c.Queue
 // PageSize is the number of units in one response of the API server.
 const PageSize = 1000
 
-// Pages calls visit with each page of the selected units of a namespace, or of all if it is empty, until it returns
-// false. The limit is that of the first page.
+// Pages calls visit with each page of the selected units, until visit returns false. An empty namespace means all
+// namespaces. The limit is the size of the first page.
 func (c *Cluster) Pages(ctx context.Context, namespace string, selected metav1.ListOptions, visit func(*units.Page) bool) error {
 	if selected.Limit == 0 {
 		selected.Limit = PageSize
@@ -154,7 +154,7 @@ func (c *Cluster) treeInUse(ctx context.Context) (*unstructured.Unstructured, er
 // suggestions is the maximum number of names to read in order to suggest one.
 const suggestions = 1000
 
-// CheckNamespace returns an error if the namespace does not exist. If the caller may not read it, it returns none.
+// CheckNamespace returns an error if the namespace does not exist, but not if the caller may not read it.
 func (c *Cluster) CheckNamespace(ctx context.Context, namespace string) error {
 	_, err := c.Core.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 	if !IsMissingObject(err) {
@@ -172,7 +172,6 @@ func (c *Cluster) Namespaces(ctx context.Context) []string {
 	return namesOf(list.Items, func(n corev1.Namespace) string { return n.Name })
 }
 
-// namesOf returns the names of objects.
 func namesOf[T any](list []T, name func(T) string) []string {
 	var names []string
 	for _, object := range list {
@@ -199,12 +198,12 @@ func (c *Cluster) QueueNames(ctx context.Context) []string {
 	return namesOf(list, func(q v1alpha1.Queue) string { return q.Name })
 }
 
-// NoQueue returns the error about a Queue that does not exist.
+// NoQueue returns the error for a Queue that does not exist.
 func (c *Cluster) NoQueue(ctx context.Context, name string) error {
 	return fmt.Errorf("queue %q does not exist in namespace %s%s", name, c.QueueNamespace, DidYouMean(name, c.QueueNames(ctx)))
 }
 
-// DidYouMean is the end of an error about a name that does not exist.
+// DidYouMean returns the suffix of an error about an unknown name: a suggestion, if there is one.
 func DidYouMean(word string, names []string) string {
 	if meant := spelling.NearestPath(word, names); meant != "" {
 		return fmt.Sprintf("; did you mean %q?", meant)

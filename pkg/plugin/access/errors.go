@@ -9,10 +9,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 )
 
-// IsMissingObject reports whether the API server serves the resource and has no such object.
+// IsMissingObject reports whether the API server serves the resource but has no such object.
 func IsMissingObject(err error) bool { return apierrors.IsNotFound(err) && !reviews.IsNotServed(err) }
 
-// NotServed is the error about a resource that is not served, if the error of the client does not name it.
+// NotServed adds the name of a resource to a client error that says only that a resource is not served.
 type NotServed struct {
 	Resource schema.GroupResource
 	error
@@ -20,8 +20,8 @@ type NotServed struct {
 
 func (n *NotServed) Unwrap() error { return n.error }
 
-// WarnOnce warns that answers are computed from the objects, because the controller does not answer. It reports
-// whether it did: with --watch, a command asks repeatedly.
+// WarnOnce warns that answers are computed from the objects, because the controller does not answer. With --watch, a
+// command asks repeatedly, so only the first call warns and returns true.
 func (c *Cluster) WarnOnce(why error) bool {
 	first := !c.warned
 	if first {
@@ -31,7 +31,7 @@ func (c *Cluster) WarnOnce(why error) bool {
 	return first
 }
 
-// NoAnswer is the error if the controller does not answer and the objects cannot be read either.
+// NoAnswer returns the error if the controller does not answer and the objects cannot be read either.
 func (c *Cluster) NoAnswer(why, err error, what string) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%v, and you may not %s: %w", why, what, err)

@@ -14,8 +14,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
 
-// waitingGrowth says which units for the growth of a job wait. set selects those of a pod set, unless it is empty. It says
-// nothing to callers that may not list units.
+// waitingGrowth lists the units that wait for the growth of a job, or only those of one pod set if set is not empty.
+// It returns nothing if the caller may not list units.
 func (c *Cluster) waitingGrowth(ctx context.Context, namespace, kind, name, set string) (string, error) {
 	var waits []string
 	err := c.Pages(ctx, namespace, metav1.ListOptions{}, func(page *units.Page) bool {
@@ -32,13 +32,13 @@ func (c *Cluster) waitingGrowth(ctx context.Context, namespace, kind, name, set 
 	return strings.Join(waits, "; "), visible(err)
 }
 
-// whyGated says which unit the pod of a growing job waits for; nothing about other pods.
+// whyGated says which unit a pod of a growing job waits for. It returns nothing for other pods.
 func (c *Cluster) whyGated(ctx context.Context, pod *unstructured.Unstructured) (string, error) {
 	set, owner := pod.GetAnnotations()[wellknown.GrowthAnnotation], metav1.GetControllerOf(pod)
 	if gates, _, _ := unstructured.NestedSlice(pod.Object, "spec", "schedulingGates"); set == "" || owner == nil || len(gates) == 0 {
 		return "", nil
 	}
-	if kind, known := jobs.KindOf(owner.APIVersion, owner.Kind); known { // the job of a RayCluster can be a RayJob
+	if kind, known := jobs.KindOf(owner.APIVersion, owner.Kind); known { // a RayCluster can belong to a RayJob
 		t, err := c.findJob(ctx, kind, owner.Name)
 		if visible(err) != nil {
 			return "", err

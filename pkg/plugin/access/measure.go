@@ -12,8 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
-// measured reads the objects of the cluster that determine what a job requests. Objects that the caller may not read
-// count as missing, and are noted.
+// measured reads the objects of the cluster that determine what a job requests. It treats objects that the caller may
+// not read as missing, and records their kinds.
 type measured struct {
 	*Cluster
 	ctx context.Context
@@ -22,7 +22,7 @@ type measured struct {
 	// classes are the PriorityClasses, once they are read.
 	classes *priorityClasses
 	ranges  map[string][]*corev1.LimitRange
-	// claims is whether a job has claims.
+	// claims is true if a job has claims.
 	claims bool
 }
 
@@ -35,7 +35,7 @@ func (c *Cluster) measure(ctx context.Context) *measured {
 	return &measured{Cluster: c, ctx: ctx, hidden: map[string]bool{}, ranges: map[string][]*corev1.LimitRange{}}
 }
 
-// note notes that objects could not be read.
+// note records that objects could not be read.
 func (m *measured) note(err error, what string) {
 	if err != nil && !IsMissingObject(err) && !reviews.IsNotServed(err) {
 		m.hidden[what] = true
@@ -99,8 +99,8 @@ func (m *measured) LimitRanges(namespace string) []*corev1.LimitRange {
 	return m.ranges[namespace]
 }
 
-// Rules returns no rules: those of the administrator are settings of job-extensions. Claims count as nothing, and are
-// noted.
+// Rules returns no rules: the administrator's rules are settings of job-extensions. Claims count as 0, and are
+// recorded.
 func (m *measured) Rules() requests.Rules {
 	return requests.Rules{Uncounted: func() { m.claims = true }}
 }

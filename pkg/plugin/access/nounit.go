@@ -37,8 +37,8 @@ func (c *Cluster) WhyNoUnit(ctx context.Context, job *unstructured.Unstructured)
 	return why, err
 }
 
-// whyNoGroup explains why a group of pods has no unit; nothing if it has one, if there is no such group, or to callers that may
-// not list pods or units.
+// whyNoGroup explains why a group of pods has no unit. It returns nothing if the group has a unit or does not exist,
+// or if the caller may not list pods or units.
 func (c *Cluster) whyNoGroup(ctx context.Context, name string) (string, error) {
 	selector, err := labels.ValidatedSelectorFromSet(labels.Set{wellknown.GatedLabel: "true", wellknown.PodGroupLabel: name})
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Cluster) whyNoGroup(ctx context.Context, name string) (string, error) {
 	return why, nil
 }
 
-// visible returns the error unless it is that the caller has no right.
+// visible returns the error unless it is Forbidden.
 func visible(err error) error {
 	if apierrors.IsForbidden(err) {
 		return nil
@@ -84,7 +84,7 @@ func visible(err error) error {
 
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
-// withoutUnit returns why a job has no unit, only from the job, and whether it will probably get one.
+// withoutUnit returns why a job has no unit, judging only from the job, and whether the job will probably get one.
 func withoutUnit(job *unstructured.Unstructured) (why string, soon bool, err error) {
 	if job.GroupVersionKind() == podKind {
 		pod := new(corev1.Pod)

@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 )
 
-// ReadQuotas returns a quota and those below it, or all.
+// ReadQuotas returns a quota and those below it, or all quotas if quota is empty.
 func (c *Cluster) ReadQuotas(ctx context.Context, quota string) (*visibility.QuotaReview, error) {
 	review, err := c.Reviews().Quotas(ctx, c.Namespace, quota)
 	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
@@ -25,7 +25,7 @@ func (c *Cluster) ReadQuotas(ctx context.Context, quota string) (*visibility.Quo
 	return review, err
 }
 
-// NoQuota is the error if the caller sees no quota at all.
+// NoQuota returns the error for a caller who sees no quota.
 func (c *Cluster) NoQuota() error {
 	return fmt.Errorf("no quota lists namespace %q; ask an administrator to add the namespace to a node of the quota tree", c.Namespace)
 }
@@ -56,8 +56,8 @@ func (c *Cluster) readTree(ctx context.Context) (quotas []visibility.QuotaSummar
 	return quotas, problem, nil
 }
 
-// checkInUse returns an error if the Queues, as far as the caller can list them, show quotas of which none is in the
-// tree: another quota backend is in use, and nobody updates the tree.
+// checkInUse returns an error if the tree has none of the quotas that the Queues show: another quota backend is in
+// use, and the tree is not updated. It returns nil if the caller cannot list Queues.
 func (c *Cluster) checkInUse(ctx context.Context, quotas []visibility.QuotaSummary) error {
 	list, err := c.Queues(ctx)
 	if err != nil {

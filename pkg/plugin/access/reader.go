@@ -29,7 +29,7 @@ type Reader struct {
 	warnings *bytes.Buffer
 }
 
-// NewReader returns a reader whose warnings are part of its answer.
+// NewReader returns a reader that collects its warnings.
 func (c *Cluster) NewReader() *Reader {
 	own := *c
 	r := &Reader{&own, &bytes.Buffer{}}
@@ -37,7 +37,7 @@ func (c *Cluster) NewReader() *Reader {
 	return r
 }
 
-// Warnings returns what the caller must know about the answers.
+// Warnings returns the warnings about the answers.
 func (r *Reader) Warnings() []string {
 	return slices.DeleteFunc(strings.Split(r.warnings.String(), "\n"), func(line string) bool { return line == "" })
 }
@@ -58,15 +58,15 @@ func (r *Reader) Units(ctx context.Context, namespace string, spec visibility.Qu
 	return review.Status, nil
 }
 
-// isEnded reports whether a phase, in any letter case, is that of units that have ended.
+// isEnded reports whether a phase, in any letter case, is Succeeded or Failed.
 func isEnded(phase string) bool {
 	return strings.EqualFold(phase, string(v1alpha1.PhaseSucceeded)) || strings.EqualFold(phase, string(v1alpha1.PhaseFailed))
 }
 
-// mostOfObjects is the maximum number of units that are read for a page.
+// mostOfObjects is the maximum number of units to read for a page.
 const mostOfObjects = 5000
 
-// unitsOfObjects reads the objects that the review would be about.
+// unitsOfObjects answers the review from the objects.
 func (r *Reader) unitsOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, why error) (*visibility.QueueReviewStatus, error) {
 	if spec.Show == "" {
 		list, err := r.Queues(ctx)
@@ -121,7 +121,7 @@ func (r *Reader) unitsOfObjects(ctx context.Context, spec visibility.QueueReview
 	return status, nil
 }
 
-// firstUnits reads the units of a namespace that the review selects, from the first ones in the API.
+// firstUnits reads the first units of a namespace, and returns those that the review selects.
 func (r *Reader) firstUnits(ctx context.Context, namespace string, spec *visibility.QueueReviewSpec) (list []units.Unit, err error) {
 	filter := units.Filter{Kinds: spec.Kinds, Phases: spec.Phases, Reasons: spec.Reasons}
 	if spec.Queue != "" {
@@ -206,7 +206,7 @@ func (r *Reader) Advise(ctx context.Context, manifests string) (*objects.Advice,
 	return q.Advise(ctx)
 }
 
-// stops is which spec.stop of a Queue the actions set.
+// stops maps actions to the spec.stop that they set.
 var stops = map[string]v1alpha1.QueueStop{web.Stop: v1alpha1.StopHold, web.Drain: v1alpha1.StopDrain, web.Resume: v1alpha1.StopNone}
 
 func (r *Reader) May(ctx context.Context, a web.Action) bool {

@@ -20,7 +20,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
 
-// Target is what the user named: a unit, a job without a unit, or a job and its unit.
+// Target is what the user named: a unit, a job without a unit, or a job with its unit.
 type Target struct {
 	Unit *v1alpha1.QueueUnit
 	// Job is the job, and Resource its resource, if they were read.
@@ -28,7 +28,7 @@ type Target struct {
 	Resource schema.GroupVersionResource
 }
 
-// String is the name of the job, or of the unit if a user created it.
+// String returns the kind and the name of the job, such as "job.batch/train".
 func (t *Target) String() string {
 	if t.Job != nil {
 		return nameOf(t.Job.GroupVersionKind().GroupKind(), t.Job.GetName())
@@ -124,7 +124,7 @@ func (c *Cluster) findJob(ctx context.Context, kind jobs.Kind, name string) (*Ta
 	return nil, nil
 }
 
-// findByName finds the unit of a job by the name of the job, and otherwise jobs without a unit.
+// findByName finds a unit by the name of its job. If there is none, it looks for jobs without a unit.
 func (c *Cluster) findByName(ctx context.Context, ref jobs.Reference) (*Target, error) {
 	var found []*units.Unit
 	var near []string
@@ -148,7 +148,7 @@ func (c *Cluster) findByName(ctx context.Context, ref jobs.Reference) (*Target, 
 	if current := slices.DeleteFunc(slices.Clone(found), func(u *units.Unit) bool { return u.Phase().Ended() }); len(current) > 0 {
 		found = current
 	}
-	// A job can have several units for growth. If only one waits, that is asked about.
+	// A job can have several units for growth. If only one waits, the user means that one.
 	if !slices.ContainsFunc(found, func(u *units.Unit) bool { return !u.Spec.Growth }) && len(found) > 1 {
 		waits := slices.DeleteFunc(slices.Clone(found), func(u *units.Unit) bool { return !u.Phase().Waits() })
 		if len(waits) == 1 {
@@ -171,7 +171,7 @@ func (c *Cluster) findByName(ctx context.Context, ref jobs.Reference) (*Target, 
 	return nil, fmt.Errorf("%d units in namespace %s are named %q: %s; name one of these units", len(found), c.Namespace, ref.Name, strings.Join(names, ", "))
 }
 
-// isOfKind reports whether the job of a unit is of a kind that the reference names, if it names any.
+// isOfKind reports whether the job of a unit has a kind of the reference, or the reference has no kind.
 func isOfKind(u *units.Unit, ref jobs.Reference) bool {
 	gv, _ := schema.ParseGroupVersion(u.Spec.ConsumerRef.APIVersion)
 	kind := gv.WithKind(u.Spec.ConsumerRef.Kind).GroupKind()
@@ -186,7 +186,7 @@ func IsNamed(u *units.Unit, ref jobs.Reference) bool {
 	return u.JobName() == ref.Name && isOfKind(u, ref)
 }
 
-// findWithoutUnit finds a job that has no unit, only by its name.
+// findWithoutUnit finds a job without a unit by its name alone.
 func (c *Cluster) findWithoutUnit(ctx context.Context, ref jobs.Reference, near []string) (*Target, error) {
 	var found []*Target
 	if len(ref.Kinds) == 0 {
@@ -205,7 +205,7 @@ func (c *Cluster) findWithoutUnit(ctx context.Context, ref jobs.Reference, near 
 		if err := c.CheckNamespace(ctx, c.Namespace); err != nil {
 			return nil, err
 		}
-		if len(ref.Kinds) == 0 || ref.Kinds[0].Group == pod.Group { // groups are no objects
+		if len(ref.Kinds) == 0 || ref.Kinds[0].Group == pod.Group { // groups are not objects
 			why, err := c.whyNoGroup(ctx, ref.Name)
 			if err == nil && why != "" {
 				err = fmt.Errorf("podgroup/%s has no QueueUnit: %s", ref.Name, why)
@@ -227,7 +227,6 @@ func ambiguous(ref jobs.Reference, found []*Target) error {
 	return fmt.Errorf("%q may be any of %s; name one of them", ref.Text, strings.Join(names, ", "))
 }
 
-// noUnit is the error about a unit that does not exist.
 func (c *Cluster) noUnit(ctx context.Context, name string) error {
 	if err := c.CheckNamespace(ctx, c.Namespace); err != nil {
 		return err
@@ -240,8 +239,8 @@ func (c *Cluster) noUnit(ctx context.Context, name string) error {
 	return fmt.Errorf("unit %q does not exist in namespace %s%s", name, c.Namespace, DidYouMean(name, near))
 }
 
-// readJob reads the job of a unit unless it was already read; nil if kube-queue does not queue its kind or the job is
-// gone. It is an error if the job cannot be changed in place of the unit.
+// readJob reads the job of a unit unless it was already read. It returns nil if the job is gone or kube-queue does not
+// queue its kind, and an error if the unit cannot be changed through a job.
 func (c *Cluster) readJob(ctx context.Context, t *Target) (*unstructured.Unstructured, error) {
 	if t.Job != nil || t.Unit == nil {
 		return t.Job, nil
@@ -254,7 +253,7 @@ func (c *Cluster) readJob(ctx context.Context, t *Target) (*unstructured.Unstruc
 	if !known {
 		return nil, nil
 	}
-	if kind.Group == pod.Group { // it is no object
+	if kind.Group == pod.Group { // a group is not an object
 		return nil, fmt.Errorf("%s is a group of pods; annotate its pods: kubectl annotate pods -n %s -l %s=%s --overwrite %s=false pauses it, true unpauses it, and %s=N sets its priority",
 			t, t.Unit.Namespace, wellknown.PodGroupLabel, ref.Name, wellknown.ActiveAnnotation, wellknown.PriorityAnnotation)
 	}

@@ -32,13 +32,13 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 )
 
-// Question is what files contain that a user tries.
+// Question is a tree and jobs that a user tries, read from files.
 type Question struct {
 	*Cluster
 	measured *measured
 	// Tree is the tree of the files; nil if they have none.
 	Tree *unstructured.Unstructured
-	// jobs are the jobs of the files as units, and invalid those that could never start.
+	// jobs are the jobs of the files as units, and invalid those that can never start.
 	jobs    []v1alpha1.QueueUnit
 	invalid []objects.SimulatedJob
 }
@@ -55,7 +55,7 @@ func (q *Question) Simulate(ctx context.Context) (*objects.Simulation, error) {
 	}
 	q.warnHidden()
 	if q.Tree != nil {
-		// Read as a user wrote it: the API server rejects fields that the controller ignores.
+		// Check the tree as written: the API server rejects fields that the controller ignores.
 		if faults, warnings := manifest.CheckManifest(q.Tree); len(faults) > 0 {
 			return &objects.Simulation{Faults: faults, Warnings: warnings}, nil
 		}
@@ -72,7 +72,7 @@ func (q *Question) Simulate(ctx context.Context) (*objects.Simulation, error) {
 	return simulation, nil
 }
 
-// warnHidden warns that the caller may not read everything that determines the requests and priorities of the jobs.
+// warnHidden warns about objects that affect the requests or priorities of the jobs but were not read.
 func (q *Question) warnHidden() {
 	if q.measured.claims {
 		q.warn("The devices of ResourceClaims are not counted: setting devices.classes of job-extensions is not known here.")
@@ -82,7 +82,7 @@ func (q *Question) warnHidden() {
 	}
 }
 
-// Advise asks kube-queue-controller what would happen to each job if it alone were submitted now.
+// Advise asks kube-queue-controller what would happen to each job if only that job were submitted now.
 func (q *Question) Advise(ctx context.Context) (*objects.Advice, error) {
 	switch {
 	case q.Tree != nil:
@@ -109,7 +109,6 @@ func (q *Question) Advise(ctx context.Context) (*objects.Advice, error) {
 	return advice, nil
 }
 
-// trial reads the cluster.
 func (q *Question) trial(ctx context.Context) (*objects.Trial, error) {
 	trial := &objects.Trial{Jobs: q.jobs}
 	tree, err := q.treeInUse(ctx)
@@ -133,8 +132,8 @@ func (q *Question) trial(ctx context.Context) (*objects.Trial, error) {
 	return trial, err
 }
 
-// completeUnits reads all units. Parts that cannot be read, because a user has written them in a wrong format, are
-// left out.
+// completeUnits reads all units. It warns about units that a user has written in a wrong format, and leaves out the
+// malformed parts.
 func (q *Question) completeUnits(ctx context.Context) (all []v1alpha1.QueueUnit, err error) {
 	client := lenient.NewClient(q.Queue.SchedulingV1alpha1().RESTClient(), codec.UnitKind())
 	options := metav1.ListOptions{Limit: PageSize}
@@ -145,7 +144,7 @@ func (q *Question) completeUnits(ctx context.Context) (all []v1alpha1.QueueUnit,
 				object = unreadable.Partial
 			}
 			if unit, is := object.(*v1alpha1.QueueUnit); is {
-				unit.ManagedFields = nil // it is large, and not simulated
+				unit.ManagedFields = nil // large, and not simulated
 				all = append(all, *unit)
 				return q.checkDouble(unit)
 			}
@@ -160,7 +159,8 @@ func (q *Question) completeUnits(ctx context.Context) (all []v1alpha1.QueueUnit,
 	}
 }
 
-// checkDouble warns if a job of the files exists, because its unit counts too. A unit of the files must not exist.
+// checkDouble warns if a job of the files exists, because its unit counts too. It returns an error if a unit of the
+// files exists.
 func (q *Question) checkDouble(unit *v1alpha1.QueueUnit) error {
 	for i := range q.jobs {
 		job := &q.jobs[i]
@@ -175,7 +175,7 @@ func (q *Question) checkDouble(unit *v1alpha1.QueueUnit) error {
 	return nil
 }
 
-// Read adds what a YAML or JSON file contains. The name is that of the file, for messages.
+// Read adds the contents of a YAML or JSON file. Messages show its name.
 func (q *Question) Read(name string, from io.Reader) error {
 	documents, err := migration.Read(name, from)
 	if err != nil {
@@ -223,8 +223,8 @@ func (q *Question) addUnit(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// addNew adds a job as a unit that was just created. The names of real units have no slash. If several have the name, as
-// with generateName, they are numbered.
+// addNew adds a job as a new unit. The name of a job has a slash, so it differs from the names of real units. Repeated
+// names, as with generateName, are numbered.
 func (q *Question) addNew(name, namespace string, spec v1alpha1.QueueUnitSpec) {
 	taken := func(name string) bool {
 		return slices.ContainsFunc(q.jobs, func(u v1alpha1.QueueUnit) bool { return u.Name == name && u.Namespace == namespace })
@@ -243,7 +243,7 @@ func (q *Question) addNew(name, namespace string, spec v1alpha1.QueueUnitSpec) {
 		Name: name, Namespace: namespace, UID: types.UID(fmt.Sprintf("simulated-%d", len(q.jobs))), ResourceVersion: "1", CreationTimestamp: metav1.NewTime(q.Now())}})
 }
 
-// managedLabel returns the label that makes a namespace a managed one; empty if it cannot be read.
+// managedLabel returns the value of the label that makes a namespace managed; empty if it cannot be read.
 func (q *Question) managedLabel(name string) string {
 	namespace, err := q.Core.CoreV1().Namespaces().Get(q.measured.ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 )
 
-// Answer asks why a unit waits, and which units for the growth of its job do. kube-queue-controller does not know a unit that has ended, and may not know one that
-// was just created.
+// Answer returns why a unit waits, and which units for the growth of its job wait. kube-queue-controller does not know
+// units that have ended, and may not know a new unit yet.
 func (c *Cluster) Answer(ctx context.Context, t *Target) (*visibility.QueueUnitReview, error) {
 	review, err := c.answer(ctx, t)
 	if err != nil || review.Status == nil || t.Unit.Spec.Growth || t.Unit.Status.Growth != v1alpha1.GrowthGate || !t.Unit.Status.Phase.HoldsQuota() {
@@ -51,11 +51,11 @@ func (c *Cluster) answer(ctx context.Context, t *Target) (*visibility.QueueUnitR
 	return review, err
 }
 
-// whyOfObjects reads what the caller may read.
+// whyOfObjects answers from the objects that the caller may read.
 func (c *Cluster) whyOfObjects(ctx context.Context, t *Target) (*visibility.QueueUnitReview, error) {
 	found := objects.Read{Unit: t.Unit}
 	var hidden []string
-	// What the caller may not read is not shown. All other errors are reported.
+	// Forbidden objects are left out. Other errors are returned.
 	may := func(what string, err error) error {
 		if apierrors.IsForbidden(err) {
 			hidden = append(hidden, what)
@@ -101,7 +101,7 @@ func (c *Cluster) whyOfObjects(ctx context.Context, t *Target) (*visibility.Queu
 	}, nil
 }
 
-// eventsFrom is the program that reports on jobs.
+// eventsFrom is the component that writes the events of jobs.
 const eventsFrom = "job-extensions"
 
 // LastEvent returns the last event of kube-queue on the job; nil if there is none.

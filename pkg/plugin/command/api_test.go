@@ -33,22 +33,22 @@ type api struct {
 	t *testing.T
 	// mu guards the rest.
 	mu sync.Mutex
-	// objects are those of each resource, such as "scheduling.x-k8s.io/queueunits". A resource that is not
-	// a key is not served.
+	// objects has the objects of each resource, such as "scheduling.x-k8s.io/queueunits". A resource without a key is not
+	// served.
 	objects map[string][]map[string]any
-	// forbidden has the verb, resource and namespace of requests that are refused, such as
-	// "list scheduling.x-k8s.io/queueunits research".
+	// forbidden lists the refused requests by verb, resource and namespace, such as "list scheduling.x-k8s.io/queueunits
+	// research".
 	forbidden map[string]bool
-	// conflict is whether patches meet a newer version.
+	// conflict makes patches fail with a conflict.
 	conflict bool
-	// answer answers the reviews of a kind; without it nobody does.
+	// answer answers the reviews of a kind; without it, they get no answer.
 	answer map[string]func(spec map[string]any) (any, *metav1.Status)
 	// requests are the writes, and the reviews, in order.
 	requests []string
-	// lists are the answered lists, and selectors those of the last one.
+	// lists are the answered lists, and selectors the selectors of the last one.
 	lists     int
 	selectors string
-	// events are sent to whoever watches, one after the other. The connection then stays open.
+	// events are sent to each watch, one after the other. The connection then stays open.
 	events []string
 }
 
@@ -278,7 +278,7 @@ func (a *api) review(w http.ResponseWriter, resource, namespace string, body []b
 	a.write(w, http.StatusCreated, object)
 }
 
-// terminal is what the plugin is run in.
+// terminal is the environment that the plugin runs in.
 type terminal struct {
 	width  int
 	colour bool

@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 )
 
-// change is a command that changes objects.
+// change holds the options of a command that changes objects.
 type change struct{ access.Change }
 
 func (o *change) add(cmd *cobra.Command) {
@@ -33,7 +33,7 @@ func (o *change) check() error {
 	return nil
 }
 
-// jobCommand is a command that changes one job.
+// jobCommand completes a command that changes one job.
 func (s *shell) jobCommand(cmd *cobra.Command, o *change, jobOf func(args []string) ([]string, error), do func(context.Context, *cluster, *access.Target) error) *cobra.Command {
 	cmd.Long += "\n" + JobHelp
 	cmd.Args = func(*cobra.Command, []string) error { return nil }
@@ -97,7 +97,7 @@ pause. The job is queued again in its place, and starts when its quota has room.
 	}, o, allArgs, func(ctx context.Context, c *cluster, t *access.Target) error { return c.UnpauseJob(ctx, &o.Change, t) })
 }
 
-// formerly returns a command with the name that it had before. The help does not show it.
+// formerly returns a command under its former name. The help does not show it.
 func formerly(name string, cmd *cobra.Command) *cobra.Command {
 	cmd.Use = strings.Replace(cmd.Use, cmd.Name(), name, 1)
 	cmd.Hidden = true
@@ -163,7 +163,7 @@ func (s *shell) resume() *cobra.Command {
 	}, &change{}, func() v1alpha1.QueueStop { return v1alpha1.StopNone })
 }
 
-// queueCommand is a command that sets spec.stop of a Queue.
+// queueCommand completes a command that sets spec.stop of a Queue.
 func (s *shell) queueCommand(cmd *cobra.Command, o *change, wanted func() v1alpha1.QueueStop) *cobra.Command {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {

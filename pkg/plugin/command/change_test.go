@@ -29,7 +29,7 @@ func changes(t *testing.T, a *api, wantOut string, wantWrites []string, args ...
 }
 
 const (
-	// A job that waits is paused only in the version that was read: its release makes another one.
+	// A waiting job is paused only in the version that was read, because its release creates another version.
 	pausePatch   = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"},"resourceVersion":"1","uid":"c"}}`
 	evictPatch   = `PATCH batch/jobs/research/train-a {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"},"uid":"a"}}`
 	unpausePatch = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"true"},"uid":"c"}}`
@@ -135,7 +135,7 @@ func TestAnotherJobOfTheNameIsNotPaused(t *testing.T) {
 	if written := a.writes(); written != nil {
 		t.Errorf("writes %q", written)
 	}
-	// Where no policy protects units, users can create some that name a job without its UID.
+	// Where no policy protects units, users can create units that name a job without its UID.
 	a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "by-hand", "namespace": "research"},
 		"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": "train-c"}}})
 	changes(t, a, "job.batch/train-c paused\n", []string{pausePatch}, "pause", "qu/by-hand")

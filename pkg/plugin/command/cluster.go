@@ -12,7 +12,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/access"
 )
 
-// cluster is the cluster of the caller.
 type cluster struct {
 	*shell
 	*access.Cluster

@@ -50,7 +50,7 @@ completes its own.`,
 // completion completes an argument or the value of a flag.
 type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// complete completes with names of the cluster; with none if they cannot be read.
+// complete completes with names from the cluster, or with none if they cannot be read.
 func (s *shell) complete(names func(*cluster, *cobra.Command) []string) completion {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		c, err := s.connect()
@@ -86,16 +86,16 @@ func (s *shell) completeQuotas(cmd *cobra.Command, args []string, word string) (
 	return s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.QuotaPaths(cmd.Context()) })(cmd, args, word)
 }
 
-// isPlain reports whether a shell takes the name as it is. Whoever creates a unit can write anything into the name of
-// its job, and some shells expand what they complete.
+// isPlain reports whether a name is safe in a shell. A unit can have anything as the name of its job, and some shells
+// expand completions.
 func isPlain(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._/", r)
 	})
 }
 
-// completeJobs completes jobs: "job/train" or, if this does not start like the word, the name of the job or of the unit.
-// It reads the first page of units.
+// completeJobs completes jobs with "job/train" or, if that does not start with the word, with the name of the job or
+// of the unit. It reads the first page of units.
 func (s *shell) completeJobs(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

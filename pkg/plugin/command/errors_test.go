@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fails runs a command with a kubeconfig, and checks that it fails with one line that has the words.
+// fails runs a command with a kubeconfig, and checks that it fails with one line that contains the words.
 func fails(t *testing.T, kubeconfig string, words []string, args ...string) {
 	t.Helper()
 	code, out, errs := execute(t, t.Context(), terminal{}, kubeconfig, args...)

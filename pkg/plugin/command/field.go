@@ -29,7 +29,7 @@ func parseField(path string) (field, error) {
 // value returns the value in an object as text; empty if it has none.
 func (f field) value(object map[string]any) string {
 	found, err := f.path.FindResults(object)
-	if err != nil { // such as a field of a text
+	if err != nil { // such as a field of a string
 		return ""
 	}
 	var values []string
@@ -43,7 +43,7 @@ func (f field) value(object map[string]any) string {
 	return strings.Join(values, ",")
 }
 
-// compareValues compares numbers and amounts by size, and other texts by their letters. A missing value is first.
+// compareValues compares numbers and quantities by size, and other values as strings. Missing values come first.
 func compareValues(a, b string) int {
 	one, isOne := units.Amount(a).Quantity()
 	other, isOther := units.Amount(b).Quantity()
@@ -57,7 +57,7 @@ func compareValues(a, b string) int {
 type columns struct {
 	titles []string
 	fields []field
-	// header is whether the titles are printed.
+	// header prints the titles.
 	header bool
 }
 

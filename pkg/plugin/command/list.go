@@ -30,7 +30,7 @@ const (
 	groupNever  = "never"
 )
 
-// many is the number of units from which similar units are shown in one row.
+// many is the number of units above which similar units share a row.
 const many = 100
 
 type listOptions struct {
@@ -106,7 +106,6 @@ Selectors, paths and templates refer to the QueueUnit of a job, which has the la
 	return cmd
 }
 
-// complete checks the arguments and flags.
 func (o *listOptions) complete(args []string) error {
 	if err := o.check(); err != nil {
 		return err
@@ -147,7 +146,6 @@ func containsFold(list []string, word string) bool {
 	return slices.ContainsFunc(list, func(entry string) bool { return strings.EqualFold(entry, word) })
 }
 
-// completeOrder checks the order.
 func (o *listOptions) completeOrder() error {
 	switch {
 	case slices.Contains(units.Orders(), o.sort):
@@ -167,7 +165,7 @@ func (o *listOptions) selects(u *units.Unit) bool {
 	return o.Selects(u) && (o.job == nil || access.IsNamed(u, *o.job)) && (len(o.Phases) > 0 || o.job != nil || !u.Phase().Ended())
 }
 
-// selected are the options of a request for the units.
+// selected returns the options of a request for the units.
 func (o *listOptions) selected() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: o.labels, FieldSelector: o.fields}
 }
@@ -196,7 +194,7 @@ func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
 	if err != nil {
 		return err
 	}
-	if !complete { // kube-queue-controller counts faster than the rest can be read
+	if !complete { // a review is faster than reading the rest
 		review, err := c.askGroups(ctx, o, &seen)
 		if err == nil {
 			return c.showGroups(review, o)
@@ -211,8 +209,8 @@ func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
 	return c.showUnits(ctx, list, o, namespace, &seen)
 }
 
-// selectUnits reads units until there are no more, or more than most of them are selected, and returns the selected
-// ones. The first page has at most the given number of units.
+// selectUnits returns the selected units, and stops once it has more than most. The first page has at most first
+// units.
 func (c *cluster) selectUnits(ctx context.Context, o *listOptions, namespace string, first, most int, seen *units.Seen) (list []units.Unit, complete bool, err error) {
 	selected := o.selected()
 	selected.Limit = int64(first)
@@ -248,7 +246,7 @@ func (c *cluster) askGroups(ctx context.Context, o *listOptions, seen *units.See
 	return c.Reviews().Queues(ctx, c.Namespace, spec, mostRows)
 }
 
-// canonicalPhases are the phases in the letter case of the API.
+// canonicalPhases returns the selected phases in the letter case of the API.
 func (o *listOptions) canonicalPhases() []string {
 	var phases []string
 	for _, phase := range units.Phases() {
@@ -274,7 +272,6 @@ func (c *cluster) showGroups(review *visibility.QueueReview, o *listOptions) err
 	return nil
 }
 
-// showUnits writes units that were read.
 func (c *cluster) showUnits(ctx context.Context, list []units.Unit, o *listOptions, namespace string, seen *units.Seen) error {
 	if len(list) == 0 {
 		return c.nothing(ctx, o, namespace, seen)
@@ -292,8 +289,8 @@ func (c *cluster) showUnits(ctx context.Context, list []units.Unit, o *listOptio
 	return render.Rows(c.Streams.Out, groups, grouped, view)
 }
 
-// nothing says that no unit was found, like kubectl. A namespace that does not exist, or a filter that is probably
-// misspelled, is an error.
+// nothing reports that no unit was found, like kubectl. It returns an error if the namespace does not exist or a
+// filter is probably misspelled.
 func (c *cluster) nothing(ctx context.Context, o *listOptions, namespace string, seen *units.Seen) error {
 	var queues []string
 	if len(o.Queues) > 0 {

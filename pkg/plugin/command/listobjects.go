@@ -19,7 +19,7 @@ type unitObject struct {
 	object unstructured.Unstructured
 }
 
-// readUnits reads the selected units completely, in order.
+// readUnits reads the selected units with all their fields, in order.
 func (c *cluster) readUnits(ctx context.Context, o *listOptions, namespace string, seen *units.Seen) (list []unitObject, err error) {
 	if _, err = c.objectPages(ctx, namespace, o.selected(), func(items []unstructured.Unstructured) error {
 		for i := range items {
@@ -44,7 +44,7 @@ func (c *cluster) readUnits(ctx context.Context, o *listOptions, namespace strin
 	return list, nil
 }
 
-// printUnits writes units that were read completely.
+// printUnits writes units from readUnits.
 func (c *cluster) printUnits(ctx context.Context, list []unitObject, o *listOptions, namespace string, seen *units.Seen) error {
 	if o.printer == nil {
 		shown := make([]units.Unit, len(list))
@@ -88,7 +88,7 @@ func (c *cluster) objectPages(ctx context.Context, namespace string, selected me
 	}
 }
 
-// read converts an object to the part that is shown.
+// read converts an object to a Unit.
 func read(object *unstructured.Unstructured) (*units.Unit, error) {
 	data, err := object.MarshalJSON()
 	u := &units.Unit{}

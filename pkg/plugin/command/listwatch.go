@@ -27,8 +27,8 @@ func (c *cluster) watchUnits(ctx context.Context, o *listOptions, namespace stri
 	}
 }
 
-// followUnits writes the units that change after a version, until the context ends. It reports whether the version
-// has expired, so that the units must be listed again.
+// followUnits writes the units that change after a version, until the context ends. It reports whether the version has
+// expired. The units must then be listed again.
 func (c *cluster) followUnits(ctx context.Context, open func(context.Context, metav1.ListOptions) (watch.Interface, error), version string, show *rows) (expired bool, err error) {
 	for {
 		from := show.options.selected()
@@ -62,7 +62,7 @@ func (c *cluster) followUnits(ctx context.Context, open func(context.Context, me
 	}
 }
 
-// rows writes units as they change. After a new list, it does not write units whose version was already written.
+// rows writes units as they change. After a new list, it skips the versions that it has already written.
 type rows struct {
 	*cluster
 	options *listOptions
@@ -98,9 +98,9 @@ func (r *rows) page(items []unstructured.Unstructured) error {
 	return r.table(list)
 }
 
-// changed writes a unit that has changed. One that was written and is no longer selected is written once more.
+// changed writes a unit that has changed. A unit that is no longer selected is written one last time.
 func (r *rows) changed(ctx context.Context, object *unstructured.Unstructured, deleted bool) error {
-	if deleted && (r.options.labels != "" || r.options.fields != "") { // it may only be no longer selected
+	if deleted && (r.options.labels != "" || r.options.fields != "") { // it may still exist, but no longer match
 		current, err := r.Dynamic.Resource(access.UnitResource).Namespace(object.GetNamespace()).Get(ctx, object.GetName(), metav1.GetOptions{})
 		if err == nil && current.GetUID() == object.GetUID() {
 			object, deleted = current, false
@@ -139,7 +139,7 @@ func (r *rows) print(object *unstructured.Unstructured) error {
 		return err
 	}
 	if printer, is := r.options.printer.(*columns); is {
-		defer func() { printer.header = false }() // the titles are above the first object
+		defer func() { printer.header = false }() // print titles only once
 	}
 	return r.options.object(r.Streams.Out, object)
 }

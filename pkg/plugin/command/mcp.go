@@ -201,7 +201,6 @@ type adviseAnswer struct {
 // answerer answers a question of an assistant.
 type answerer struct{ *access.Reader }
 
-// tools returns a server with the tools.
 func (c *cluster) tools() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "kube-queue", Version: programVersion()}, &mcp.ServerOptions{Instructions: instructions})
 	addTool(c, server, "list", "Lists jobs that wait for quota or hold it.", (*answerer).listJobs)
@@ -213,7 +212,7 @@ func (c *cluster) tools() *mcp.Server {
 	return server
 }
 
-// addTool adds a tool that reads the cluster anew for each question.
+// addTool adds a tool that reads the cluster again for each question.
 func addTool[Q, A any](c *cluster, server *mcp.Server, name, description string, answer func(*answerer, context.Context, Q) (*A, error)) {
 	no := false
 	mcp.AddTool(server, &mcp.Tool{Name: name, Description: description, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &no}},
@@ -227,7 +226,7 @@ func addTool[Q, A any](c *cluster, server *mcp.Server, name, description string,
 		})
 }
 
-// mostAnswered is the maximum number of rows in an answer, and usual the number if none is given.
+// mostAnswered is the maximum number of rows in an answer, and usual the default.
 const mostAnswered, usual = 200, 50
 
 func (r *answerer) listJobs(ctx context.Context, q jobsQuestion) (*jobsAnswer, error) {

@@ -25,21 +25,21 @@ const (
 	formatJSON  = "json"
 	formatYAML  = "yaml"
 	formatName  = "name"
-	// formatColumns has columns after it. With all formats that have something after them, kubectl prints the same.
+	// formatColumns precedes the columns. Formats with an argument print the same as in kubectl.
 	formatColumns = "custom-columns="
 )
 
-// output are the flags for what a command prints.
+// output holds the flags that control what a command prints.
 type output struct {
 	format  string
 	formats []string
-	// templates is whether fields of objects can be chosen, as in kubectl.
+	// templates permits formats that select fields, as in kubectl.
 	templates bool
 	// printer prints objects; nil for tables.
 	printer   printers.ResourcePrinter
 	noHeaders bool
 	watch     bool
-	// refreshes is whether --watch repeats the question after each interval.
+	// refreshes makes --watch repeat the question after each interval.
 	refreshes bool
 	interval  time.Duration
 }
@@ -73,7 +73,6 @@ func (o *output) check() error {
 	return nil
 }
 
-// choose sets the printer.
 func (o *output) choose() (err error) {
 	spec, isColumns := strings.CutPrefix(o.format, formatColumns)
 	switch {
@@ -95,12 +94,12 @@ func (o *output) choose() (err error) {
 // isTable reports whether the output is for people.
 func (o *output) isTable() bool { return o.format == formatTable || o.format == formatWide }
 
-// view is how tables are shown.
+// view returns how to show tables.
 func (s *shell) view(o *output) render.View {
 	return render.View{Style: s.style(), Wide: o.format == formatWide, Header: !o.noHeaders, Now: s.Now()}
 }
 
-// object prints an object that is not shown as a table.
+// object prints an object in a format other than a table.
 func (o *output) object(to io.Writer, object runtime.Object) error {
 	return o.printer.PrintObj(object, to)
 }
@@ -108,7 +107,7 @@ func (o *output) object(to io.Writer, object runtime.Object) error {
 // clearScreen moves to the top of a terminal and clears it.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// repeat prints an answer and, with --watch, prints it again whenever it has changed.
+// repeat prints an answer and, with --watch, prints it again whenever it changes.
 func (s *shell) repeat(ctx context.Context, o *output, answer func(context.Context, io.Writer) error) error {
 	last := ""
 	for {

@@ -67,7 +67,6 @@ func queueReview(spec visibility.QueueReviewSpec, status *visibility.QueueReview
 		TypeMeta: metav1.TypeMeta{APIVersion: visibility.SchemeGroupVersion.String(), Kind: "QueueReview"}, Spec: spec, Status: status}
 }
 
-// showQueues writes the queues.
 func (c *cluster) showQueues(ctx context.Context, to io.Writer, o *output) error {
 	spec := visibility.QueueReviewSpec{AllNamespaces: true}
 	review, err := c.Reviews().Queues(ctx, c.Namespace, spec, math.MaxInt)
@@ -92,7 +91,6 @@ func (c *cluster) showQueues(ctx context.Context, to io.Writer, o *output) error
 	return render.Queues(to, review.Status.Queues, c.view(o))
 }
 
-// showQueue writes the units of a queue.
 func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name string, limit int) error {
 	spec := visibility.QueueReviewSpec{Queue: name, AllNamespaces: true, Show: visibility.ShowUnits}
 	review, err := c.Reviews().Queues(ctx, c.Namespace, spec, limit)
@@ -130,8 +128,8 @@ func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name s
 	return nil
 }
 
-// queueOfObjects reads the units of the queue from all namespaces. If the caller may not list them, it reads those of
-// one namespace, whose positions are not known.
+// queueOfObjects reads the units of the queue from all namespaces. If the caller may not list them, it reads only
+// those of the caller's namespace, without positions.
 func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, limit int, why error) (*visibility.QueueReview, error) {
 	found, err := c.Queue.SchedulingV1alpha1().Queues(c.QueueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{})
 	var known []v1alpha1.Queue

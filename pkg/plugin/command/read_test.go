@@ -86,7 +86,7 @@ func expect(t *testing.T, a *api, wantCode int, wantOut, wantErr string, args ..
 	}
 }
 
-// says runs a command that fails, and checks that the only line on the standard error has the words.
+// says runs a command that fails, and checks that the only line on standard error contains the words.
 func says(t *testing.T, a *api, wantCode int, words []string, args ...string) {
 	t.Helper()
 	code, out, errs := a.run(args...)
@@ -131,7 +131,7 @@ func TestAListWithoutUnitsSaysWhy(t *testing.T) {
 	says(t, a, 1, []string{`namespace "reserch" does not exist`, `did you mean "research"?`}, "list", "-n", "reserch")
 	says(t, a, 1, []string{"no unit has this queue", "--queue company-research"}, "list", "--queue", "company-reserch")
 	says(t, a, 1, []string{"no unit has this reason", "--reason MaxJobs"}, "list", "--reason", "MaxJob")
-	// What exists was not misspelled.
+	// A name that exists is not a misspelling.
 	b := newAPI(t, strings.ReplaceAll(four, "reason: MaxJobs", "reason: ExceedsMinQuota"))
 	b.add(map[string]any{"kind": "Queue", "metadata": map[string]any{"name": "company-researches", "namespace": "kube-queue"}})
 	for _, filter := range [][]string{{"--queue", "company-researches"}, {"--reason", "ExceedsMaxQuota"}} {
@@ -273,7 +273,7 @@ func TestAWatchShowsTheLastStateOfAUnitThatIsNoLongerSelected(t *testing.T) {
 	if _, out, _ := execute(t, t.Context(), terminal{}, a.kubeconfig(), "list", "--watch"); strings.Count(out, "Succeeded") != 1 {
 		t.Errorf("the end is not shown once:\n%s", out)
 	}
-	// The API server says of a unit that it is deleted when it leaves the selection.
+	// When a unit leaves the selection, the API server reports it as deleted.
 	a.events = []string{event("DELETED", "101", "Enqueued"), broken}
 	if _, out, _ := execute(t, t.Context(), terminal{}, a.kubeconfig(), "list", "--watch", "--field-selector", "status.phase=Enqueued"); strings.Contains(out, "Deleted") {
 		t.Errorf("a unit that exists is deleted:\n%s", out)
@@ -398,7 +398,7 @@ func TestQueueShowsTheOrder(t *testing.T) {
 		"1 unit more; see --limit.\n", down, "queue", "company-research", "--limit", "3")
 	says(t, a, 1, []string{`queue "company-reserch" does not exist in namespace kube-queue; did you mean "company-research"?`}, "queue", "company-reserch")
 	says2(t, a, "--limit must be from 1 to 1000", "queue", "company-research", "--limit", "0")
-	// A tenant sees its own units, and not where they are.
+	// A tenant sees its own units, but not their positions.
 	a.forbidden["list "+unitsOf] = true
 	a.forbidden["get "+queuesOf+" kube-queue"] = true
 	code, out, errs := a.run("queue", "company-research")
@@ -407,7 +407,7 @@ func TestQueueShowsTheOrder(t *testing.T) {
 	}
 }
 
-// says2 runs a command with an error in its command line, after which the help is named.
+// says2 runs a command with a usage error. The output then refers to the help.
 func says2(t *testing.T, a *api, words string, args ...string) {
 	t.Helper()
 	code, out, errs := a.run(args...)

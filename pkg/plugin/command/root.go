@@ -1,10 +1,10 @@
-// Package command has the commands of the kubectl plugin "kubectl kube-queue". Each command reads with the
-// permissions of the caller, and writes one line for each thing that it has done.
+// Package command has the commands of the kubectl plugin "kubectl kube-queue". Each command reads with the permissions
+// of the caller, and writes one line for each change.
 //
-// The plugin asks kube-queue-controller with reviews what waits, and why. If it does not answer, a line on standard
-// error says so, and the answer is computed from the objects that the caller may read. In either case, package render
-// writes what is shown. list reads objects, because -o json and -o name show them. Changes are patches of jobs and
-// Queues with the permissions of the caller, never reviews.
+// The plugin asks kube-queue-controller, with reviews, what waits and why. If the controller does not answer, the
+// plugin says so on standard error, and computes the answer from the objects that the caller may read. In either case,
+// package render writes the output. list reads objects, because -o json and -o name show them. Changes are patches of
+// jobs and Queues with the permissions of the caller, never reviews.
 package command
 
 import (
@@ -27,16 +27,16 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/usage"
 )
 
-// display is how users call the plugin.
+// display is the command that users type.
 const display = "kubectl kube-queue"
 
 // Exit statuses.
 const (
 	exitClean = 0
-	// exitError is the status after an error of all commands except simulate and convert, which have their own.
+	// exitError is the status of a failed command. simulate and convert have their own.
 	exitError = 1
-	// exitNegative is the status of simulate if something would wait or is invalid, and exitSimulate its status after
-	// an error, like those of kubectl diff.
+	// exitNegative is the status of simulate if something would wait or is invalid, and exitSimulate its status after an
+	// error, as in kubectl diff.
 	exitNegative = 1
 	exitSimulate = 2
 	// exitInterrupted is the status after Ctrl-C.
@@ -46,13 +46,13 @@ const (
 // Environment is what the plugin is started with.
 type Environment struct {
 	Streams genericiooptions.IOStreams
-	// Terminal is whether standard output is a terminal, and Width the number of characters in a line.
+	// Terminal is true if standard output is a terminal. Width is the number of characters in its lines.
 	Terminal bool
 	Width    int
-	// NoColour is whether the user wants no colours.
+	// NoColour turns colours off.
 	NoColour bool
 	Now      func() time.Time
-	// Wait waits for the duration, and reports false if the context ends earlier.
+	// Wait waits for the duration, and returns false if the context ends earlier.
 	Wait func(context.Context, time.Duration) bool
 	// Browse opens a link in the user's browser; nil if there is none.
 	Browse func(link string) error
@@ -69,7 +69,7 @@ type shell struct {
 // usageError is an error in the command line.
 type usageError struct{ error }
 
-// verdict ends a command with a status after everything is printed.
+// verdict is the exit status of a command that has printed everything.
 type verdict int
 
 func (verdict) Error() string { return "the result is negative" }
@@ -155,15 +155,14 @@ Accepts all flags of kubectl that select a cluster, a user and a namespace; see 
 	return cmd
 }
 
-// hideAllBut hides the flags from the help, which would be hard to read with all flags of kubectl.
+// hideAllBut hides all other flags from the help. With all flags of kubectl, it would be hard to read.
 func hideAllBut(flags *pflag.FlagSet, shown ...string) {
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
 }
 
-// programVersion is the version of the plugin.
 func programVersion() string { return identity.Version() }
 
-// style is what the standard output can show.
+// style returns what the standard output can show.
 func (s *shell) style() text.Style {
 	if !s.Terminal {
 		return text.Style{}
@@ -171,7 +170,7 @@ func (s *shell) style() text.Style {
 	return text.Style{Width: s.Width, Colour: !s.NoColour, Bars: true}
 }
 
-// say writes a line to standard output, warn one to standard error.
+// say writes a line to standard output, and warn writes one to standard error.
 func (s *shell) say(format string, args ...any) {
 	fmt.Fprintln(s.Streams.Out, text.Clean(fmt.Sprintf(format, args...)))
 }
@@ -180,7 +179,6 @@ func (s *shell) warn(format string, args ...any) {
 	fmt.Fprintln(s.Streams.ErrOut, text.Clean(fmt.Sprintf(format, args...)))
 }
 
-// noArgs rejects arguments.
 func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError{fmt.Errorf("unexpected argument %q", args[0])}

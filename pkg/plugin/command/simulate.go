@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
 )
 
-// simulateName is the name of the command, whose exit status differs from those of others.
+// simulateName is the name of the command simulate, which has its own exit statuses.
 const simulateName = "simulate"
 
 func (s *shell) simulate() *cobra.Command {
@@ -64,7 +64,7 @@ func (c *cluster) trySimulation(ctx context.Context, o *output, q *access.Questi
 	return nil
 }
 
-// writeData writes an answer that is no object.
+// writeData writes an answer that is not an API object.
 func (c *cluster) writeData(o *output, answer any) error {
 	data, err := json.MarshalIndent(answer, "", "    ")
 	if err == nil && o.format == formatYAML {
@@ -77,8 +77,8 @@ func (c *cluster) writeData(o *output, answer any) error {
 	return err
 }
 
-// ofFiles completes a command that reads files. content describes what a file has, and wanted what is missing if none is
-// given.
+// ofFiles completes a command that reads files. content describes the files in the help, and wanted describes what is
+// missing if no file is given.
 func (s *shell) ofFiles(cmd *cobra.Command, content, wanted string, do func(*cluster, context.Context, *output, *access.Question) error) *cobra.Command {
 	o := &output{}
 	var names []string
@@ -108,7 +108,7 @@ func (s *shell) ofFiles(cmd *cobra.Command, content, wanted string, do func(*clu
 	return cmd
 }
 
-// readFile adds what a file contains.
+// readFile adds the contents of a file to the question.
 func (c *cluster) readFile(q *access.Question, file string) error {
 	from, file, err := files.Open(file, "the files", c.Streams.In)
 	if err != nil {

@@ -39,7 +39,7 @@ NAMESPACE   JOB           UNITS   QUEUE              PHASE      REASON    PRIORI
 research    job/train-c       1   company-research   Enqueued   MaxJobs   0          500m cpu   36s      36s
 other       tfjob/first       1   company-research   Enqueued   MaxJobs   5          1 cpu      30s      30s
 `, "", "simulate", "-f", file(t, twoPods))
-	// It goes first, because it has the greater priority.
+	// It goes first because of its higher priority.
 	a.objects[unitsOf] = slices.DeleteFunc(a.objects[unitsOf], func(u map[string]any) bool { return u["metadata"].(map[string]any)["name"] == "big-tfjob-3e23e81600" })
 	expect(t, a, 0, `NAMESPACE   JOB       RESULT   QUOTA              REASON
 research    job/two   starts   company/research
@@ -75,7 +75,7 @@ other       tfjob/first       1   company-research   Enqueued            5      
 
 0 units would wait.
 `, "", "simulate", "-f", file(t, roomyTree))
-	// What runs exceeds the tree.
+	// Running jobs exceed the tree.
 	code, out, errs := a.run("simulate", "-f", file(t, strings.ReplaceAll(roomyTree, "cpu: 12", "cpu: 4")))
 	if code != 1 || errs != "" || !strings.Contains(out, "  exceeded by what runs: cpu in quota company: used 5 of max 4\n") || !strings.Contains(out, "2 units would wait.") || !strings.Contains(out, "QuotaExceeded") {
 		t.Errorf("exit status %d\n%s%s", code, out, errs)
@@ -86,7 +86,7 @@ other       tfjob/first       1   company-research   Enqueued            5      
 	if _, out, _ := a.run("simulate", "-f", file(t, strings.ReplaceAll(roomyTree, "cpu: 12", "cpu: 4"))); !strings.Contains(out, "cpu in quota company: used 5 of max 4\n") {
 		t.Errorf("with pods that remain:\n%s", out)
 	}
-	// Pods that belong to no unit count where they count now.
+	// Pods that belong to no unit are charged to the same node as now.
 	node := a.objects[treesOf][0]["status"].(map[string]any)["nodes"].([]any)
 	for _, n := range node {
 		n.(map[string]any)["unqueued"] = map[string]any{"cpu": "6500m"}
@@ -136,7 +136,7 @@ func TestWhatAFileContainsIsRead(t *testing.T) {
 	if _, out, errs := a.run("simulate", "-f", file(t, claims)); strings.Contains(out, "InvalidRequest") || !strings.Contains(errs, "devices of ResourceClaims are not counted") && !strings.Contains(errs, "devices.classes") {
 		t.Errorf("a job with claims:\n%s%s", out, errs)
 	}
-	// A part of a unit that cannot be read concerns only this unit.
+	// An unreadable part of a unit affects only this unit.
 	a.objects[unitsOf][0]["spec"].(map[string]any)["renewTime"] = "2026-01-01T00:00:00Z"
 	a.objects[unitsOf][0]["status"].(map[string]any)["renewTime"] = "2026-01-01T00:00:00Z"
 	if _, out, errs := a.run("simulate", "-f", file(t, twoPods)); !strings.Contains(out, "job/two") || !strings.Contains(errs, "is not read completely") {
@@ -144,7 +144,7 @@ func TestWhatAFileContainsIsRead(t *testing.T) {
 	}
 	delete(a.objects[unitsOf][0]["spec"].(map[string]any), "renewTime")
 	delete(a.objects[unitsOf][0]["status"].(map[string]any), "renewTime")
-	// What a job requests may depend on what cannot be read.
+	// The requests of a job may depend on objects that cannot be read.
 	a.forbidden["list /limitranges research"] = true
 	if _, _, errs := a.run("simulate", "-f", file(t, twoPods)); errs != "You may not read LimitRanges: the requests or priorities of the jobs may differ.\n" {
 		t.Errorf("stderr %q", errs)

@@ -50,7 +50,6 @@ Users who cannot list ElasticQuotaTrees see the quotas of the namespace and thei
 	return cmd
 }
 
-// showTree writes the quotas.
 func (c *cluster) showTree(ctx context.Context, to io.Writer, o *output, quota string) error {
 	review, err := c.ReadQuotas(ctx, quota)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// rewatch is how long to wait before a watch that has ended is restarted.
+// rewatch is the delay before an ended watch is restarted.
 const rewatch = time.Second
 
 // errorOf returns the error that a watch has sent.

@@ -20,7 +20,7 @@ import (
 // refresh is how often an open page is read again.
 const refresh = 2 * time.Second
 
-// loopback is the only address of the pages, because they have the rights of the caller.
+// loopback is the only address of the pages, because they act with the rights of the caller.
 const loopback = "127.0.0.1"
 
 func (s *shell) web() *cobra.Command {
@@ -87,8 +87,8 @@ func (c *cluster) serveWeb(ctx context.Context, args []string, port int, noBrows
 	return cmp.Or(server.Serve(ctx, listener), ctx.Err())
 }
 
-// webPage returns the path of the page that the user named. Its request logs the user in, if that is necessary,
-// before the browser opens.
+// webPage returns the path of the page that the user named. It makes a request first, so that any login happens before
+// the browser opens.
 func (c *cluster) webPage(ctx context.Context, args []string) (string, error) {
 	if _, err := c.Core.Discovery().ServerVersion(); err != nil {
 		return "", err

@@ -145,7 +145,7 @@ func TestThePagesPreferTheAnswersOfWhoDecides(t *testing.T) {
 	if got, want := a.requests[len(a.requests)-1], `"limit":100,"offset":200`; !strings.Contains(got, want) || a.lists > 0 {
 		t.Errorf("it asked %s and listed objects %d times", got, a.lists)
 	}
-	p.shows("/?phase=Enqueued&phase=succeeded", "old</bdi>", "train-c", "1 to 2 of 2") // a review has none that have ended
+	p.shows("/?phase=Enqueued&phase=succeeded", "old</bdi>", "train-c", "1 to 2 of 2") // a review has no units that have ended
 	p.shows("/?all=1&queue=company-research&phase=Succeeded", "old</bdi>")
 	a.answer["quotareviews"] = func(map[string]any) (any, *metav1.Status) {
 		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "quotas": []any{map[string]any{"path": "company/other"}}}, nil
@@ -195,7 +195,7 @@ func (p *pages) act(a web.Action) (code int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// The actions of the pages write what the commands write.
+// Actions on pages make the same writes as the commands.
 func TestThePagesChangeWhatTheCommandsChange(t *testing.T) {
 	a := newAPI(t, four)
 	p := a.openWeb("job/train-c")

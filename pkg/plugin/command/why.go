@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
 )
 
-// jobArgs is how the help names the argument of commands for one job.
+// jobArgs names the argument of commands for one job in the help.
 const jobArgs = "JOB"
 
 // JobHelp is the paragraph of the help that explains the argument.
@@ -59,7 +59,6 @@ out from the objects that you can read.
 	return cmd
 }
 
-// explainJob writes why a job waits.
 func (c *cluster) explainJob(ctx context.Context, to io.Writer, o *output, ref jobs.Reference) error {
 	t, err := c.Find(ctx, ref)
 	if err != nil {
@@ -79,7 +78,6 @@ func (c *cluster) explainJob(ctx context.Context, to io.Writer, o *output, ref j
 	return render.Why(to, about, review.Status, c.view(o))
 }
 
-// withoutUnit explains why a job has no unit.
 func (c *cluster) withoutUnit(ctx context.Context, to io.Writer, o *output, t *access.Target) error {
 	why, err := c.WhyNoUnit(ctx, t.Job)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestWhyNamesAJobInEachWay(t *testing.T) {
 	if _, out, _ := a.run("why", "train-c", "--no-headers"); strings.Contains(out, "MISSING") || strings.Contains(out, "AGE") || !strings.Contains(out, "It lacks:\n  company/research   jobs   1   2   max 2   1\n") {
 		t.Errorf("tables with titles:\n%s", out)
 	}
-	// The job of a TFJob is not there, but its unit is.
+	// The TFJob is gone, but its unit is there.
 	if code, out, _ := a.run("why", "tfjobs.kubeflow.org/first", "-n", "other"); code != 0 || !strings.HasPrefix(out, "TFJob first waits: MaxJobs\n") || !strings.Contains(out, "Position:  1 of 2") {
 		t.Errorf("exit status %d:\n%s", code, out)
 	}
@@ -137,7 +137,7 @@ What would admit it:
 	if code != 0 || !strings.Contains(out, "kind: QueueUnitReview\n") || !strings.Contains(out, "position: 5\n") {
 		t.Errorf("as YAML:\n%s", out)
 	}
-	// What it does not know is in the objects.
+	// The objects show the rest.
 	if code, out, errs := a.run("why", "train-a"); code != 0 || !strings.HasPrefix(out, "Job train-a runs\n") || errs != "QueueUnit \"x\" does not exist; this is what the objects show.\n" {
 		t.Errorf("exit status %d\n%s%s", code, out, errs)
 	}
@@ -148,7 +148,7 @@ What would admit it:
 	says(t, a, 1, []string{"error: no quota is in force\n"}, "tree")
 }
 
-// Neither decides who is admitted, so kube-queue-controller does not answer it.
+// Neither affects admission, so kube-queue-controller does not answer it.
 func TestWhyRepeatsWhatAUnitThatHoldsQuotaSays(t *testing.T) {
 	unit := func(name, phase string, status map[string]any) map[string]any {
 		status["phase"] = phase
@@ -277,7 +277,7 @@ func TestWhyOfAGroupWithoutAUnitLooksAtItsPods(t *testing.T) {
 	}
 }
 
-// failure is an answer of the API server that is none to the question.
+// failure is an answer of the API server that does not answer the question.
 func failure(code int32, reason metav1.StatusReason, message string) *metav1.Status {
 	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: code, Reason: reason, Status: "Failure", Message: message}
 }

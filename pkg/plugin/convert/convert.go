@@ -1,6 +1,6 @@
-// Package convert is the command that converts the objects of another queue into those of kube-queue. It is a thin
-// shell around pkg/migration: it reads files, and prints objects and what has no equivalent. It has no client:
-// kubectl exports and applies, so the result can be reviewed and the command needs no permissions.
+// Package convert is the command that converts objects of another queue to objects of kube-queue. It wraps
+// pkg/migration: it reads files, and prints the objects and the settings without an equivalent. It has no client:
+// users export and apply with kubectl, so they can review the result, and the command needs no permissions.
 package convert
 
 import (
@@ -38,7 +38,7 @@ func (e *StatusError) ExitStatus() int { return e.Status }
 
 // Exit statuses.
 const (
-	// StatusFindings means that the objects were converted, and that some settings have no equivalent.
+	// StatusFindings means that the objects were converted, but some settings have no equivalent.
 	StatusFindings = 1
 	// StatusInput means that nothing was converted.
 	StatusInput = 2
@@ -133,7 +133,7 @@ func (o *options) run() error {
 	return o.print(result)
 }
 
-// choose drops the objects that are not to be printed.
+// choose drops the objects that --only excludes.
 func (o *options) choose(result *migration.Result) {
 	result.Objects = slices.DeleteFunc(result.Objects, func(object *unstructured.Unstructured) bool {
 		_, isJob := migration.KindOfJob(object)
@@ -142,7 +142,7 @@ func (o *options) choose(result *migration.Result) {
 	})
 }
 
-// warn adds steps about objects that kubectl apply refuses, or replaces something with.
+// warn adds steps about objects that kubectl apply refuses, and about a tree, which it replaces as a whole.
 func warn(result *migration.Result, documents []migration.Document) {
 	var nameless []string
 	for _, object := range result.Objects {
@@ -160,7 +160,6 @@ func warn(result *migration.Result, documents []migration.Document) {
 	}
 }
 
-// read reads all files.
 func (o *options) read() ([]migration.Document, error) {
 	var documents []migration.Document
 	var faults []string
@@ -225,7 +224,7 @@ func converterFor(name string, documents []migration.Document) (converter, error
 	}
 }
 
-// print prints the objects, and what has no equivalent.
+// print prints the objects, the settings without an equivalent, the steps and the chart values.
 func (o *options) print(result *migration.Result) error {
 	values, err := o.values(result)
 	if err != nil {
@@ -257,7 +256,7 @@ func (o *options) print(result *migration.Result) error {
 	return nil
 }
 
-// values writes the values of the chart to their file, or returns them if there is no file.
+// values writes the chart values to their file, or returns them if there is no file.
 func (o *options) values(result *migration.Result) ([]byte, error) {
 	if result.Values == nil && o.valuesFile == "" {
 		return nil, nil

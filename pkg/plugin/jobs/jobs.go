@@ -23,7 +23,7 @@ type Kind struct {
 	Versions []string
 }
 
-// Kinds are the kinds that kube-queue can queue. Adapters of one kind are combined.
+// Kinds returns the kinds that kube-queue can queue. It combines adapters of one kind.
 func Kinds() []Kind {
 	var kinds []Kind
 	for _, adapter := range slices.Concat(registry.All(), registry.Pods()) {
@@ -42,7 +42,7 @@ func Kinds() []Kind {
 	return kinds
 }
 
-// KindNames are the names of the kinds, such as "Job", in alphabetical order.
+// KindNames returns the names of the kinds, such as "Job", in alphabetical order.
 func KindNames() []string {
 	var names []string
 	for _, kind := range Kinds() {
@@ -52,7 +52,7 @@ func KindNames() []string {
 	return names
 }
 
-// KindOf returns the kind of the jobs of a consumerRef; false if kube-queue does not queue it.
+// KindOf returns the kind that a consumerRef names; false if kube-queue does not queue it.
 func KindOf(apiVersion, kind string) (Kind, bool) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -66,7 +66,7 @@ func KindOf(apiVersion, kind string) (Kind, bool) {
 	return Kind{}, false
 }
 
-// AdapterOf returns the adapter of the jobs of an object; nil if there is none.
+// AdapterOf returns the adapter for a kind of object; nil if there is none.
 func AdapterOf(gvk schema.GroupVersionKind) framework.Adapter {
 	for _, adapter := range registry.All() {
 		kind := adapter.Kind()
@@ -77,13 +77,13 @@ func AdapterOf(gvk schema.GroupVersionKind) framework.Adapter {
 	return nil
 }
 
-// Reference is what a user named.
+// Reference is a job or unit as a user named it.
 type Reference struct {
 	// Text is what the user wrote.
 	Text string
 	// Name is the name of a job. If Unit is set or Kinds is empty, it can be the name of a unit.
 	Name string
-	// Unit is whether the user named a unit.
+	// Unit is true if the user named a unit.
 	Unit bool
 	// Kinds are the kinds of the job; empty if the user named none. MPIJob, for example, is one kind with several
 	// versions.
@@ -149,7 +149,7 @@ func (k Kind) is(word, group string) bool {
 	return group == "" || group == k.Group || strings.HasPrefix(k.Group, group+".")
 }
 
-// words are the words that name the kind.
+// words returns the words that name a kind.
 func words() []string {
 	var words []string
 	for _, kind := range Kinds() {
@@ -158,7 +158,7 @@ func words() []string {
 	return append(words, unitNames...)
 }
 
-// String returns the job as kubectl names it: "job.batch/train".
+// String returns the kind as kubectl names it: "job.batch".
 func (k Kind) String() string {
 	if k.Group == "" {
 		return strings.ToLower(k.Kind)

@@ -60,7 +60,7 @@ func TestAUnitLacksWhatDoesNotFitFromItsQuotaToTheRoot(t *testing.T) {
 	if want := []visibility.Lack{{Quota: "root", Bound: "Max", Resource: "cpu", Requested: "2", Used: "3500m", Limit: "4", Missing: "1500m"}}; fmt.Sprint(status.Lacks) != fmt.Sprint(want) {
 		t.Errorf("lacks %+v", status.Lacks)
 	}
-	read.Unit.Status.Quota = "a" // of the backend resourcequota: nobody updates the tree
+	read.Unit.Status.Quota = "a" // as with the backend resourcequota: the tree is not updated
 	if lacks := Why(read, now).Lacks; lacks != nil {
 		t.Errorf("of a tree that is not in use it lacks %+v", lacks)
 	}
@@ -92,7 +92,7 @@ func TestThePositionCountsThoseWhoWaitInTheQueue(t *testing.T) {
 	if status := Why(read, now); status.Position != 2 || status.Waiting != 3 || len(status.Ahead) != 1 || status.Ahead[0].Name != "urgent" || status.Ahead[0].Position != 1 {
 		t.Errorf("%d of %d, ahead %+v", status.Position, status.Waiting, status.Ahead)
 	}
-	// A priority above that of the queue is none.
+	// A priority above that of the queue is capped.
 	read.Queue = &v1alpha1.Queue{Spec: v1alpha1.QueueSpec{MaxPriority: ptr.To(int32(5))}, Status: v1alpha1.QueueStatus{Policy: v1alpha1.PolicyBlock}}
 	if status := Why(read, now); status.Position != 1 || status.Policy != "Block" {
 		t.Errorf("with a cap: %d of %d, policy %s", status.Position, status.Waiting, status.Policy)

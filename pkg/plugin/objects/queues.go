@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
 
-// Queues describes the Queues.
+// Queues summarizes the Queues.
 func Queues(list []v1alpha1.Queue, now metav1.MicroTime) *visibility.QueueReviewStatus {
 	status := &visibility.QueueReviewStatus{ObservedTime: now}
 	for i := range list {
@@ -26,8 +26,8 @@ func Queues(list []v1alpha1.Queue, now metav1.MicroTime) *visibility.QueueReview
 	return status
 }
 
-// Order adds the first units of a queue in its order: first those that wait, then those that hold quota. complete is
-// whether the list has the units of all namespaces; otherwise positions are not known.
+// Order adds up to limit units of a queue: first those that wait, in queue order, then those that hold quota. complete
+// says whether the list has the units of all namespaces. Positions are set only then.
 func Order(status *visibility.QueueReviewStatus, list []units.Unit, queue string, q *v1alpha1.Queue, complete bool, limit int) {
 	var waiting, holding []*units.Unit
 	for i := range list {
@@ -44,7 +44,7 @@ func Order(status *visibility.QueueReviewStatus, list []units.Unit, queue string
 		switch tried := isTried(a); {
 		case tried == isTried(b):
 			return units.InQueue(a, b, q)
-		case tried: // those that are not tried are at the end
+		case tried: // units that are not tried go last
 			return -1
 		}
 		return 1

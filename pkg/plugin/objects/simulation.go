@@ -41,14 +41,14 @@ type Trial struct {
 
 // Simulation is what would start, and what would wait.
 type Simulation struct {
-	// Faults are why the tree is invalid. If there are any, nothing else is known.
+	// Faults are the reasons why the tree is invalid. If there are any, nothing else is set.
 	Faults []string `json:"faults,omitempty"`
 	// Warnings are warnings about the tree.
 	Warnings []string `json:"warnings,omitempty"`
-	// Jobs are what would happen to each job in the files.
+	// Jobs say what would happen to each job in the files.
 	Jobs []SimulatedJob `json:"jobs,omitempty"`
-	// Started are the waiting units that would start immediately, Evicted those that hold quota and would be evicted
-	// for others, each in a group of its own, and Waiting those that would wait.
+	// Started are the waiting units that would start immediately. Evicted are the units that would be evicted for others,
+	// each in its own group. Waiting are the units that would wait.
 	Started []visibility.UnitGroup `json:"started,omitempty"`
 	Evicted []visibility.UnitGroup `json:"evicted,omitempty"`
 	Waiting []visibility.UnitGroup `json:"waiting,omitempty"`
@@ -60,7 +60,7 @@ type Simulation struct {
 type SimulatedJob struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Starts is whether the job would start immediately.
+	// Starts is true if the job would start immediately.
 	Starts bool   `json:"starts"`
 	Quota  string `json:"quota,omitempty"`
 	// Checks are the admission checks that would follow. They are not simulated.
@@ -69,12 +69,12 @@ type SimulatedJob struct {
 	Text   string           `json:"message,omitempty"`
 }
 
-// Advice is what would happen to the jobs of files, each without the others.
+// Advice says what would happen to each job of the files, without the others.
 type Advice struct {
 	Jobs []AdvisedJob `json:"jobs"`
 }
 
-// AdvisedJob is what would happen to a job. Spec is that of its unit; it is empty if the job is invalid.
+// AdvisedJob says what would happen to a job. Spec is the spec of its unit, or empty if the job is invalid.
 type AdvisedJob struct {
 	Namespace string                           `json:"namespace"`
 	Name      string                           `json:"name"`
@@ -123,10 +123,10 @@ func Simulate(t Trial, now time.Time) (*Simulation, error) {
 	return outcome(t, all, simulator.Decide(s, now), backend, names, warnings, checks), nil
 }
 
-// chargeUnqueued charges the usage of pods that belong to no unit, where it is charged now.
+// chargeUnqueued charges the usage of pods that belong to no unit to the same nodes as now.
 func chargeUnqueued(backend quota.Backend, names *resources.Names, quotas []visibility.QuotaSummary) error {
 	own := map[string]corev1.ResourceList{}
-	for _, q := range quotas { // each before those below it
+	for _, q := range quotas { // parents come first
 		own[q.Path] = q.Unqueued.DeepCopy()
 		if above := parentOf(quotas, q.Path); above != "" {
 			for name, amount := range q.Unqueued {
@@ -167,7 +167,6 @@ func parentOf(quotas []visibility.QuotaSummary, path string) string {
 	return nearest
 }
 
-// outcome describes what was decided.
 func outcome(t Trial, all []v1alpha1.QueueUnit, decided []simulator.Decided, backend quota.Backend, names *resources.Names, warnings []string, checks map[string][]string) *Simulation {
 	result := &Simulation{Warnings: warnings, OverLimits: overLimits(backend, names)}
 	var started, waiting []visibility.UnitSummary
@@ -190,7 +189,7 @@ func outcome(t Trial, all []v1alpha1.QueueUnit, decided []simulator.Decided, bac
 		case d.Admitted:
 			started = append(started, summary)
 		case d.Evicted:
-			result.Evicted = append(result.Evicted, visibility.UnitGroup{Units: 1, First: summary}) // each is named
+			result.Evicted = append(result.Evicted, visibility.UnitGroup{Units: 1, First: summary}) // one per unit
 		case unit.Status.Phase.Waits():
 			summary.Reason = d.Reason
 			waiting = append(waiting, summary)
@@ -209,7 +208,7 @@ func summaryOf(unit *v1alpha1.QueueUnit, queue string) visibility.UnitSummary {
 		Phase: string(cmp.Or(unit.Status.Phase, v1alpha1.PhaseEnqueued)), Priority: unit.Spec.Priority, Requests: admitted(unit), SubmissionTime: ptr.To(submitted)}
 }
 
-// Grouped returns units, with similar ones in one group.
+// Grouped puts similar units into one group.
 func Grouped(list []visibility.UnitSummary) []visibility.UnitGroup {
 	var groups []visibility.UnitGroup
 	place := map[string]int{}
@@ -230,7 +229,6 @@ func Grouped(list []visibility.UnitSummary) []visibility.UnitGroup {
 	return groups
 }
 
-// overLimits returns the exceeded limits.
 func overLimits(backend quota.Backend, names *resources.Names) []string {
 	var exceeded []string
 	for _, node := range backend.Usage() {

@@ -15,9 +15,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 )
 
-// Tree returns the nodes of a tree, each before those below it, as spec and status of the ElasticQuotaTree show them.
-// The objects do not show what is lent, and how many units wait. problem is why the spec is not in force; empty if it
-// is.
+// Tree returns the nodes of a tree from the spec and status of the ElasticQuotaTree, parents first. The object does
+// not show what is lent or how many units wait. problem says why the spec is not in force; empty if it is.
 func Tree(object *unstructured.Unstructured) (quotas []visibility.QuotaSummary, problem string) {
 	status := manifest.Status(object)
 	for _, condition := range status.Conditions {
@@ -78,7 +77,7 @@ func list(amounts map[string]resource.Quantity) corev1.ResourceList {
 	return converted
 }
 
-// difference returns the amounts that are greater than 0.
+// difference returns the positive amounts of a - b.
 func difference(a, b corev1.ResourceList) corev1.ResourceList {
 	rest := corev1.ResourceList{}
 	for name, q := range a {

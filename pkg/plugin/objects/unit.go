@@ -1,6 +1,6 @@
 // Package objects answers the questions of the kubectl plugin from the objects that the caller may read, for clusters
-// where kube-queue-controller does not answer reviews. The answers have the types of the reviews. What the objects do
-// not show is left out. The package uses no cluster and no clock.
+// where kube-queue-controller does not answer reviews. The answers have the types of the reviews, but lack what the
+// objects do not show. The package uses no cluster and no clock.
 package objects
 
 import (
@@ -31,7 +31,7 @@ const (
 	boundMax = "Max"
 )
 
-// Read is what the caller may read. Everything but the unit can be missing.
+// Read holds the objects that the caller may read. All but the unit can be missing.
 type Read struct {
 	Unit *v1alpha1.QueueUnit
 	// Queue is the Queue of the unit; nil if it cannot be read.
@@ -40,14 +40,14 @@ type Read struct {
 	Units []units.Unit
 	// Quotas are the nodes of the tree, from Tree; nil if it cannot be read.
 	Quotas []visibility.QuotaSummary
-	// Down is the last event of the job that kube-queue-controller does not run; empty if there is none.
+	// Down is the message of the job's last event if that says that kube-queue-controller does not run; otherwise empty.
 	Down string
 }
 
 // undecided is the message of a unit that waits and shows no reason.
 const undecided = "the unit shows no reason: kube-queue-controller has not decided about it yet, or does not run"
 
-// Why answers why the unit waits.
+// Why returns why the unit waits.
 func Why(read Read, now metav1.MicroTime) *visibility.QueueUnitReviewStatus {
 	unit := read.Unit
 	status := &visibility.QueueUnitReviewStatus{
@@ -83,8 +83,8 @@ func Why(read Read, now metav1.MicroTime) *visibility.QueueUnitReviewStatus {
 	return status
 }
 
-// AddHolding adds to an answer without a reason what the unit shows while it holds quota: that its job has ended but
-// pods are left, or that its pods have no node. Only the unit shows this, because neither affects who is admitted.
+// AddHolding copies the reason of a unit that holds quota to an answer without a reason: its job has ended but pods
+// are left, or its pods have no node. Reviews do not have these reasons, because they do not affect admission.
 func AddHolding(status *visibility.QueueUnitReviewStatus, unit *v1alpha1.QueueUnit) {
 	if status.Reason != "" || status.Phase != string(unit.Status.Phase) || !unit.Status.Phase.HoldsQuota() {
 		return
@@ -95,7 +95,7 @@ func AddHolding(status *visibility.QueueUnitReviewStatus, unit *v1alpha1.QueueUn
 	}
 }
 
-// placeInQueue sets the position of the unit, and who is ahead.
+// placeInQueue sets the position of the unit, and the units ahead of it.
 func placeInQueue(status *visibility.QueueUnitReviewStatus, read Read) {
 	var own *units.Unit
 	var waiting []*units.Unit
@@ -158,7 +158,7 @@ func admitted(unit *v1alpha1.QueueUnit) corev1.ResourceList {
 	return rest
 }
 
-// requests returns the amounts of Unit.Requests that are quantities.
+// requests returns the amounts of Unit.Requests that are valid quantities.
 func requests(u *units.Unit) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	for name, amount := range u.Requests() {
@@ -169,9 +169,9 @@ func requests(u *units.Unit) corev1.ResourceList {
 	return list
 }
 
-// usedBy returns the nodes of the tree in which the unit is, with what the units hold if they can be listed: the status
-// of a tree can be older, and the holders, which come from the units, would contradict it. Nothing is returned if the
-// unit is in no node: another quota backend is in use, and the tree is not.
+// usedBy returns the nodes of the tree. If the units can be listed, the usage of each node is what its units hold: the
+// status of the tree can be older and contradict the holders, which come from the units. It returns nothing if the
+// unit is in no node, because then another quota backend is in use.
 func usedBy(read Read) []visibility.QuotaSummary {
 	if !slices.ContainsFunc(read.Quotas, func(q visibility.QuotaSummary) bool { return q.Path == read.Unit.Status.Quota }) {
 		return nil
@@ -198,13 +198,12 @@ func usedBy(read Read) []visibility.QuotaSummary {
 // held returns what a unit that holds quota uses.
 func held(u *units.Unit) corev1.ResourceList {
 	used := requests(u)
-	if !u.Spec.Growth { // it belongs to a job that counts
+	if !u.Spec.Growth { // its job already counts
 		used[wellknown.MaxJobsResource] = resource.MustParse("1")
 	}
 	return used
 }
 
-// add adds amounts to a sum.
 func add(sum, amounts corev1.ResourceList) {
 	for name, amount := range amounts {
 		total := sum[name]
@@ -213,7 +212,7 @@ func add(sum, amounts corev1.ResourceList) {
 	}
 }
 
-// lacks sets the limits that the request does not fit in, from the quota of the unit to the root.
+// lacks sets the limits that the request exceeds, from the quota of the unit up to the root.
 func lacks(status *visibility.QueueUnitReviewStatus, quotas []visibility.QuotaSummary, growth bool) {
 	for i := len(quotas) - 1; i >= 0; i-- {
 		node := quotas[i]
@@ -251,7 +250,7 @@ func within(quota, node string) bool {
 	return quota == node || strings.HasPrefix(quota, node+"/")
 }
 
-// holders sets which units hold what the unit lacks.
+// holders sets the quotas and units that hold what the unit lacks.
 func holders(status *visibility.QueueUnitReviewStatus, all []units.Unit) {
 	if len(status.Lacks) == 0 {
 		return
@@ -298,13 +297,13 @@ func more(a, b corev1.ResourceList, name corev1.ResourceName) int {
 	return other.Cmp(one)
 }
 
-// remedy is what helps a unit with a reason.
+// remedy is advice for a unit with a reason.
 type remedy struct {
 	kind visibility.RemedyType
 	text string
 }
 
-// Reasons are the reasons for which a unit waits.
+// Reasons returns the reasons why a unit waits.
 func Reasons() (all []string) {
 	for reason := range advice {
 		all = append(all, string(reason))

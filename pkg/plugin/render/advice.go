@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
 )
 
-// AdviceRow is when a variant of a job would start.
+// AdviceRow says when a variant of a job would start.
 type AdviceRow struct {
 	Job       string `json:"job"`
 	Namespace string `json:"namespace"`

@@ -23,13 +23,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// View is how an answer is shown.
+// View says how to show an answer.
 type View struct {
 	Style text.Style
-	// Wide shows additional columns. Header is whether tables have titles, and Namespaces whether each row shows its
-	// namespace.
+	// Wide shows additional columns, Header the titles, and Namespaces the namespace of each row.
 	Wide, Header, Namespaces bool
-	// Widths, if set, are the column widths of the rows that were written before.
+	// Widths, if set, are the column widths of earlier rows.
 	Widths *[]int
 	// Now is the time that ages refer to.
 	Now time.Time
@@ -41,15 +40,15 @@ const (
 	leastText = 12
 )
 
-// row is a unit, or units that are alike, in a table.
+// row is a unit, or several similar units, in a table.
 type row struct {
 	visibility.UnitSummary
 	job, requests, quota, message string
-	// count is the number of units; 0 if each has a row of its own.
+	// count is the number of units; 0 if each has its own row.
 	count int
 }
 
-// Rows writes units. grouped is whether similar units are one row.
+// Rows writes units. If grouped, similar units share a row.
 func Rows(to io.Writer, groups []units.Group, grouped bool, view View) error {
 	list := make([]row, len(groups))
 	for i, group := range groups {
@@ -104,7 +103,7 @@ func rows(to io.Writer, list []row, view View) error {
 	return table.Write(to, view.Style, view.Header)
 }
 
-// positive is an empty cell for 0.
+// positive returns a cell with n, or an empty one for 0.
 func positive(n int) text.Cell {
 	if n == 0 {
 		return text.Cell{}
@@ -112,7 +111,7 @@ func positive(n int) text.Cell {
 	return text.Cell{Text: strconv.Itoa(n)}
 }
 
-// startsIn is how much longer a unit is expected to wait.
+// startsIn returns how much longer a unit is expected to wait.
 func startsIn(u *visibility.UnitSummary, now time.Time) text.Cell {
 	if u.Start == nil {
 		return text.Cell{}
@@ -120,7 +119,7 @@ func startsIn(u *visibility.UnitSummary, now time.Time) text.Cell {
 	return text.Cell{Text: text.Rough(u.Start.Time.Sub(now))}
 }
 
-// age is the time since the job was submitted.
+// age returns the time since the job was submitted.
 func age(u *visibility.UnitSummary, now time.Time) string {
 	if u.SubmissionTime == nil {
 		return ""
@@ -128,7 +127,7 @@ func age(u *visibility.UnitSummary, now time.Time) string {
 	return text.Age(u.SubmissionTime.Time, now)
 }
 
-// waited is the part of the age until the last admission, or until now.
+// waited returns the time from submission to the last admission, or to now.
 func waited(u *visibility.UnitSummary, now time.Time) string {
 	switch {
 	case v1alpha1.QueueUnitPhase(u.Phase).Waits():
@@ -222,5 +221,4 @@ func number(n int32) text.Cell { return text.Cell{Text: strconv.Itoa(int(n))} }
 
 func timeText(at *metav1.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// note writes a line about what is not shown.
 func note(to io.Writer, format string, args ...any) { fmt.Fprintf(to, format+"\n", args...) }

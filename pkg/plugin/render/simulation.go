@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
 )
 
-// Simulation writes what would start and what would wait. withTree is whether another tree was tried.
+// Simulation writes what would start and what would wait. withTree says whether another tree was tried.
 func Simulation(to io.Writer, s *objects.Simulation, withTree bool, view View) error {
 	w := &strings.Builder{}
 	if withTree {

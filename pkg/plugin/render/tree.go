@@ -16,13 +16,12 @@ import (
 )
 
 const (
-	// barWidth is the width of a bar.
 	barWidth = 20
 	// unqueuedMeaning explains the column UNQUEUED.
 	unqueuedMeaning = "what pods outside the queue use"
 )
 
-// Tree writes quotas, each before those below it: a row for each resource of each quota.
+// Tree writes quotas, parents first, with a row for each resource of each quota.
 func Tree(to io.Writer, quotas []visibility.QuotaSummary, view View) error {
 	table := &text.Table{Columns: []text.Column{{Title: "NAME", Least: leastName}, {Title: "RESOURCE", Least: leastText}, {Title: "MIN", Right: true}, {Title: "USED", Right: true},
 		{Title: "MAX", Right: true}, {Title: "BORROWED", Right: true, Meaning: "what the quota uses above its min"},
@@ -55,8 +54,8 @@ func Tree(to io.Writer, quotas []visibility.QuotaSummary, view View) error {
 	return table.Write(to, view.Style, view.Header)
 }
 
-// Resources returns the resources to show for a quota: those that are limited, guaranteed, used or requested, and
-// finally the number of jobs if it is limited, wanted, or all that there is to show.
+// Resources returns the resources to show for a quota: those that have a min or max, or are used or requested. The
+// number of jobs comes last. It is shown if it has a max, if jobs is true, or if there is nothing else to show.
 func Resources(q *visibility.QuotaSummary, jobs bool) []corev1.ResourceName {
 	shown := map[corev1.ResourceName]bool{}
 	for _, list := range []corev1.ResourceList{q.Min, q.Max} {
@@ -80,8 +79,8 @@ func Resources(q *visibility.QuotaSummary, jobs bool) []corev1.ResourceName {
 	return names
 }
 
-// UseOf returns lists with what a quota uses of a resource or, for jobs, how many hold quota, and with what waits for
-// it.
+// UseOf returns lists that contain the usage and the waiting requests of a resource. For jobs, these are the number of
+// jobs that hold quota and the number that wait.
 func UseOf(q *visibility.QuotaSummary, name corev1.ResourceName) (used, requested corev1.ResourceList) {
 	requested = q.Requested
 	used = q.Used
@@ -117,7 +116,7 @@ func quotaRow(q *visibility.QuotaSummary, name corev1.ResourceName, view View) [
 	return cells
 }
 
-// barColour is the colour of the complete bar: the characters in it distinguish its parts.
+// barColour returns the colour of the whole bar. The characters in it distinguish its parts.
 func barColour(bar text.Bar) text.Colour {
 	switch {
 	case bar.Used > bar.Max:

@@ -69,7 +69,7 @@ func Why(to io.Writer, about Subject, status *visibility.QueueUnitReviewStatus, 
 
 func section(w *strings.Builder, title string) { fmt.Fprintf(w, "\n%s\n", title) }
 
-// headline writes the reason and its sentence.
+// headline writes the verdict and the message.
 func headline(w *strings.Builder, about Subject, status *visibility.QueueUnitReviewStatus, view View) {
 	name := about.Unit
 	if about.Job != "" {
@@ -82,7 +82,7 @@ func headline(w *strings.Builder, about Subject, status *visibility.QueueUnitRev
 	}
 }
 
-// Verdict returns what the job does, such as that it waits, and why.
+// Verdict returns the state of the job and the reason, such as "waits: NotAtFront".
 func Verdict(status *visibility.QueueUnitReviewStatus) string {
 	verdict, _ := verdictOf(status)
 	return verdict
@@ -91,7 +91,7 @@ func Verdict(status *visibility.QueueUnitReviewStatus) string {
 func verdictOf(status *visibility.QueueUnitReviewStatus) (verdict string, colour text.Colour) {
 	phase := v1alpha1.QueueUnitPhase(status.Phase)
 	switch {
-	case phase.Waits() && status.Reason == "" && status.Message != "": // nobody knows why
+	case phase.Waits() && status.Reason == "" && status.Message != "": // the reason is unknown
 		verdict, colour = "waits", text.Yellow
 	case phase.Waits() && status.Reason == "":
 		verdict, colour = "is about to be tried", text.Yellow
@@ -145,7 +145,7 @@ func facts(w *strings.Builder, about Subject, status *visibility.QueueUnitReview
 	}
 }
 
-// StartText returns when a unit is expected to start, from now on, such as "in about 2 h (1 h to 4 h)".
+// StartText returns how long from now a unit is expected to start, such as "in about 2 h (1 h to 4 h)".
 func StartText(start *visibility.StartEstimate, now time.Time) string {
 	in := func(at metav1.Time) string { return text.Rough(at.Sub(now)) }
 	if in(start.Earliest) == in(start.Latest) {
@@ -226,7 +226,7 @@ func remedies(w *strings.Builder, about Subject, list []visibility.Remedy, view 
 			note(w, "      %s in namespaces that you cannot view", text.Count(int(r.HiddenUnits), "unit"))
 		}
 		if r.Command != "" {
-			note(w, "      %s", text.Clean(r.Command)) // not wrapped, so that it can be copied
+			note(w, "      %s", text.Clean(r.Command)) // not wrapped, for copying
 		}
 	}
 }

@@ -41,13 +41,13 @@ func (r *Refused) Error() string { return r.Why }
 
 func (r *Refused) Unwrap() error { return r.Err }
 
-// IsRefused returns why the answer was refused; nil if the error is another one.
+// IsRefused returns the error as a *Refused; nil if it is another error.
 func IsRefused(err error) *Refused {
 	r, _ := errors.AsType[*Refused](err)
 	return r
 }
 
-// IsUnanswered returns why the controller does not answer; nil if the error is another one.
+// IsUnanswered returns the error as an *Unanswered; nil if it is another error.
 func IsUnanswered(err error) *Unanswered {
 	u, _ := errors.AsType[*Unanswered](err)
 	return u
@@ -58,7 +58,7 @@ type Asker struct {
 	Client *clientset.Visibility
 }
 
-// named makes the API server choose the name of a review, which is not used.
+// named lets the API server generate the name of a review. The name is not used.
 func named(namespace string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, GenerateName: "review-"}
 }
@@ -92,8 +92,7 @@ func (a Asker) unit(ctx context.Context, namespace string, spec visibility.Queue
 	return review, nil
 }
 
-// Queues asks which units are in queues, in as many pages as the given number of entries needs. The queues can change
-// between two pages.
+// Queues asks for up to most entries about queues, in pages. The queues can change between two pages.
 func (a Asker) Queues(ctx context.Context, namespace string, spec visibility.QueueReviewSpec, most int) (*visibility.QueueReview, error) {
 	var all *visibility.QueueReview
 	for listed := 0; ; {
@@ -119,7 +118,6 @@ func (a Asker) Queues(ctx context.Context, namespace string, spec visibility.Que
 	}
 }
 
-// entries returns the number of entries that are listed.
 func entries(status *visibility.QueueReviewStatus, show visibility.QueueReviewContent) int {
 	switch show {
 	case visibility.ShowGroups:
@@ -141,7 +139,7 @@ func (a Asker) QueuePage(ctx context.Context, namespace string, spec visibility.
 	return review, nil
 }
 
-// Quotas asks how quotas are used, in as many pages as necessary. The quotas can change between two pages.
+// Quotas asks how quotas are used, in pages. The quotas can change between two pages.
 func (a Asker) Quotas(ctx context.Context, namespace, quota string) (*visibility.QuotaReview, error) {
 	var all *visibility.QuotaReview
 	for {
@@ -176,7 +174,7 @@ func (a Asker) quotas(ctx context.Context, namespace string, spec visibility.Quo
 // denied precedes the message of a webhook that denies a request.
 const denied = "denied the request: "
 
-// check distinguishes answers, unanswered questions, and other errors.
+// check tells answers, unanswered questions and other errors apart.
 func check(err error, answered bool, resource, namespace string) error {
 	status := apierrors.APIStatus(nil)
 	switch {
@@ -203,8 +201,8 @@ func check(err error, answered bool, resource, namespace string) error {
 	}
 }
 
-// IsNotServed reports whether the API server does not serve the resource at all. A review has no name, so this is
-// never a missing object.
+// IsNotServed reports whether the API server does not serve the resource at all. For a review, which has no name,
+// NotFound always means this.
 func IsNotServed(err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
@@ -213,7 +211,7 @@ func IsNotServed(err error) bool {
 	return details == nil || details.Name == "" || slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return c.Type == metav1.CauseTypeUnexpectedServerResponse })
 }
 
-// DetailsOf returns what the API server says about an error; nil if it says nothing.
+// DetailsOf returns the details of an API error; nil if it has none.
 func DetailsOf(err error) *metav1.StatusDetails {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return status.Status().Details

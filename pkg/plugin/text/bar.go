@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Bar is how much of an amount is used.
+// Bar shows how much of a limit is used.
 type Bar struct {
-	// Used is what is used, Borrowed the borrowed part of it, and Max the limit. Without a limit, Max is 0 and the
-	// bar is empty.
+	// Used is the amount in use, Borrowed is the borrowed part of it, and Max is the limit. Without a limit, Max is 0 and
+	// the bar is empty.
 	Used, Borrowed, Max float64
 }
 

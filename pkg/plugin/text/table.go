@@ -15,7 +15,7 @@ import (
 type Style struct {
 	// Width is the number of characters in a line of the terminal; 0 if lines are never truncated.
 	Width int
-	// Colour is whether colours are shown, and Bars whether bars are.
+	// Colour and Bars say whether colours and bars are shown.
 	Colour, Bars bool
 }
 
@@ -50,9 +50,9 @@ type Column struct {
 	// Least is the minimum width of the column when it is truncated to fit the terminal; 0 if it must not be
 	// truncated.
 	Least int
-	// Right is whether the cells are aligned to the right.
+	// Right aligns the cells to the right.
 	Right bool
-	// Optional is whether the column is left out if all its cells are empty.
+	// Optional omits the column if all its cells are empty.
 	Optional bool
 	// Meaning, if set, explains the title below the table, unless all cells of the column are empty.
 	Meaning string
@@ -61,14 +61,13 @@ type Column struct {
 // None is the text of a cell for an amount that is not set. Such a cell counts as empty.
 const None = "-"
 
-// gap is between two columns.
 const gap = "   "
 
 // Table is a table with a header.
 type Table struct {
 	Columns []Column
-	// Widths, if set, are the widths of an earlier table with the same columns, none of which may have been left out. They
-	// are not made smaller, and become those of this table.
+	// Widths, if set, are the widths of an earlier table with the same columns, all of them present. The columns of this
+	// table are at least as wide, and their widths are stored here.
 	Widths *[]int
 	rows   [][]Cell
 }
@@ -92,7 +91,7 @@ func (t *Table) AddCells(cells ...Cell) {
 	t.rows = append(t.rows, row)
 }
 
-// Write writes the table. Header is whether the titles are written, and what they mean.
+// Write writes the table. With header, it also writes the titles and their meanings.
 func (t *Table) Write(to io.Writer, style Style, header bool) error {
 	t.omit()
 	widths := t.widths(header)
@@ -138,7 +137,7 @@ func (t *Table) hasContent(column int) bool {
 	return slices.ContainsFunc(t.rows, func(row []Cell) bool { return row[column].Text != "" && row[column].Text != None })
 }
 
-// explain writes what titles mean, below an empty line and with the indentation of the table.
+// explain writes the meanings of titles after an empty line, indented like the table.
 func (t *Table) explain(out *strings.Builder, style Style) {
 	empty := "\n"
 	first := t.Columns[0].Title
@@ -165,7 +164,7 @@ func (t *Table) widths(header bool) []int {
 	return widths
 }
 
-// fit makes columns narrower, the widest first, until the table has the width.
+// fit makes columns narrower, the widest first, until the table fits the width.
 func fit(widths []int, columns []Column, width int) {
 	if width <= 0 {
 		return
@@ -210,7 +209,7 @@ func (t *Table) line(out *strings.Builder, row []Cell, widths []int, style Style
 	out.WriteString(line.String() + "\n")
 }
 
-// Truncate returns the text with at most the given number of characters, with … at the end if some are missing.
+// Truncate shortens the text to the given number of characters. A shortened text ends with ….
 func Truncate(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text
@@ -221,8 +220,8 @@ func Truncate(text string, width int) string {
 	return string([]rune(text)[:width-1]) + "…"
 }
 
-// Clean replaces line breaks, control characters and those that change the direction of text, because a name or
-// message with them could change what the terminal shows.
+// Clean replaces line breaks, control characters and bidirectional controls, because they could change what the
+// terminal shows.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) {
@@ -232,7 +231,7 @@ func Clean(text string) string {
 	}, text)
 }
 
-// Wrap writes the text in indented lines of at most the width. A word that is too long has its own line. With width
+// Wrap writes the text in indented lines of at most the width. A word that is too long gets its own line. With width
 // 0, it writes one line.
 func Wrap(to io.Writer, indent, text string, width int) {
 	line := ""

@@ -50,7 +50,7 @@ func TestATableFitsTheTerminal(t *testing.T) {
 			t.Errorf("%q is too long", line)
 		}
 	}
-	// Not narrower than the least width of its columns, because nothing could be recognized.
+	// Columns keep their least width, or their content would be unreadable.
 	if got := written(t, table(), Style{Width: 5}, true); !strings.Contains(got, "job/a-n…   company…") {
 		t.Errorf("a terminal without room:\n%s", got)
 	}

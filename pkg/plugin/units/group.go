@@ -24,13 +24,13 @@ func Singles(list []Unit) []Group {
 	return groups
 }
 
-// alike is what units that are alike have in common.
+// alike is the key that units of a group share.
 type alike struct {
 	namespace, queue, kind, phase, reason, request string
 	priority                                       int32
 }
 
-// Together returns the units, with those that are alike in one group, in the order of their first units in the list.
+// Together groups units that are alike. The groups are in the order of their first units in the list.
 func Together(list []Unit) []Group {
 	var groups []Group
 	place := map[alike]int{}

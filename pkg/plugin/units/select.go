@@ -18,7 +18,7 @@ type Filter struct {
 	Queues, Kinds, Phases, Reasons []string
 }
 
-// Phases are the phases that a unit can have.
+// Phases returns the phases that a unit can have.
 func Phases() []string {
 	return []string{string(v1alpha1.PhaseEnqueued), string(v1alpha1.PhaseBackoff), string(v1alpha1.PhaseReserved), string(v1alpha1.PhaseDequeued),
 		string(v1alpha1.PhaseRunning), string(v1alpha1.PhaseSucceeded), string(v1alpha1.PhaseFailed)}
@@ -48,7 +48,7 @@ func (f Filter) CheckPhases() error {
 	return nil
 }
 
-// Seen are the values that units have, for suggestions.
+// Seen collects the values of units, for suggestions.
 type Seen struct{ queues, kinds, reasons map[string]bool }
 
 // Add adds the values of a unit.
@@ -79,7 +79,7 @@ func (s *Seen) Kind(kind string) bool {
 	return false
 }
 
-// Meant returns the flag and the value that a filter without results probably meant; empty if there is none.
+// Meant returns the flag and value that a filter without results probably meant; empty if there is no guess.
 func (s *Seen) Meant(f Filter) (flag, value string) {
 	for _, c := range []struct {
 		flag string
@@ -106,13 +106,13 @@ type Order string
 const (
 	// ByName orders by namespace and name.
 	ByName Order = "name"
-	// ByAge has the oldest first.
+	// ByAge puts the oldest first.
 	ByAge Order = "age"
-	// ByPriority has the highest priority first.
+	// ByPriority puts the highest priority first.
 	ByPriority Order = "priority"
 )
 
-// Orders are all orders.
+// Orders returns all orders.
 func Orders() []string { return []string{string(ByName), string(ByAge), string(ByPriority)} }
 
 // Sort sorts the units.
@@ -120,7 +120,7 @@ func Sort(list []Unit, order Order) {
 	slices.SortFunc(list, func(a, b Unit) int { return order.Compare(&a, &b) })
 }
 
-// Compare compares two units: the first one of the order is less.
+// Compare compares two units. The one that comes first is less.
 func (o Order) Compare(a, b *Unit) int {
 	first := 0
 	switch o {
@@ -136,8 +136,8 @@ func byName(a, b *Unit) int {
 	return cmp.Or(cmp.Compare(a.Metadata.Namespace, b.Metadata.Namespace), cmp.Compare(a.Metadata.Name, b.Metadata.Name))
 }
 
-// InQueue compares units of the same queue: the one that is tried first is less. q is nil if the queue is not known. The
-// objects do not have what the queue has learned, so units are compared as in a queue without past jobs.
+// InQueue compares units of the same queue. The one that is tried first is less. q is nil if the queue is not known.
+// The objects do not show the run times that the queue has learned, so the order is that of a queue without past jobs.
 func InQueue(a, b *Unit, q *v1alpha1.Queue) int {
 	capped := func(priority int32) int32 {
 		if q != nil && q.Spec.MaxPriority != nil {

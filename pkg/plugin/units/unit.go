@@ -1,5 +1,5 @@
-// Package units decides which QueueUnits the kubectl plugin shows, in which order, and which of them are shown as
-// one. It uses no cluster and no clock.
+// Package units selects, orders and groups the QueueUnits that the kubectl plugin shows. It uses no cluster and no
+// clock.
 //
 // Terms. A Unit is the shown part of a QueueUnit: 100,000 complete objects would need hundreds of megabytes. Units
 // are alike if they differ only in their names and ages. A group is one or more units that are alike.
@@ -35,7 +35,7 @@ type Page struct {
 	Items []Unit `json:"items"`
 }
 
-// Unit is the part of a QueueUnit that is shown. It is decoded from the JSON of a QueueUnit.
+// Unit is the shown part of a QueueUnit, decoded from its JSON.
 type Unit struct {
 	Metadata struct {
 		Namespace         string     `json:"namespace"`
@@ -107,7 +107,7 @@ func (u *Unit) Phase() v1alpha1.QueueUnitPhase {
 	return v1alpha1.QueueUnitPhase(u.Status.Phase)
 }
 
-// Submitted returns the time that orders units of one priority.
+// Submitted returns the time that orders units of the same priority.
 func (u *Unit) Submitted() time.Time {
 	ref := &u.Spec.ConsumerRef
 	return arrival.Submitted(kinds.ByHand(ref.APIVersion, ref.Kind), ptr.Deref(u.Spec.SubmissionTime, time.Time{}), u.Metadata.CreationTimestamp)
@@ -147,7 +147,7 @@ func (u *Unit) Job() string {
 	return strings.ToLower(ref.Kind) + "/" + u.JobName()
 }
 
-// JobName returns the name of the job. A unit for pods that the job adds is named after it.
+// JobName returns the name of the job. Units for its growth have a suffix.
 func (u *Unit) JobName() string {
 	if u.Spec.Growth {
 		return u.Spec.ConsumerRef.Name + decision.GrowthSuffix
@@ -155,7 +155,7 @@ func (u *Unit) JobName() string {
 	return u.Spec.ConsumerRef.Name
 }
 
-// JobOf is Job if only the name of the unit and the kind of its job are known.
+// JobOf is like Job, but knows only the kind of the job and the name of the unit.
 func JobOf(kind, unit string) string {
 	if job, known := decision.JobOf(kind, unit); known {
 		return strings.ToLower(kind) + "/" + job
@@ -163,7 +163,7 @@ func JobOf(kind, unit string) string {
 	return byHand + unit
 }
 
-// byHand is before the name of a unit without a job that kube-queue knows.
+// byHand is the prefix of units whose kind of job kube-queue does not know.
 const byHand = "qu/"
 
 // Holding reports whether a user holds the unit.

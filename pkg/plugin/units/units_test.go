@@ -15,7 +15,7 @@ import (
 
 var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// unit is a QueueUnit that is decoded as the plugin does it.
+// unit decodes a QueueUnit like the plugin.
 func unit(t testing.TB, name, queue, phase, reason string, priority, after int) Unit {
 	t.Helper()
 	var u Unit

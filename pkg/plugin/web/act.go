@@ -17,16 +17,16 @@ import (
 
 // Action is a change that a page offers. It does what a command of the plugin does.
 type Action struct {
-	// Do is what it does, one of the constants.
+	// Do is one of the constants below.
 	Do string
-	// Namespace and Unit are those of the unit of a job, or Queue is the name of a queue and Namespace that of the page, if
-	// it is not the usual one.
+	// Namespace and Unit name the unit of a job. For a queue, Queue is its name, and Namespace is the namespace of the
+	// page unless it is the default.
 	Namespace, Unit, Queue string
 	// Priority is the new priority, as the user wrote it.
 	Priority string
 }
 
-// What actions do.
+// Values of Action.Do.
 const (
 	Pause    = "pause"
 	Unpause  = "unpause"
@@ -39,7 +39,7 @@ const (
 // about says what each action does.
 var about = map[string]struct {
 	Label, Effect string
-	// OfQueue is whether it is for a queue, not for a job.
+	// OfQueue is true if the action is for a queue, not for a job.
 	OfQueue bool
 }{
 	Pause:    {"Pause", "The job does not start until you unpause it, and keeps its place in the queue. If it holds quota, it is stopped and its pods are deleted.", false},
@@ -50,10 +50,10 @@ var about = map[string]struct {
 	Resume:   {"Resume", "Jobs in the queue start again.", true},
 }
 
-// Label returns what the action does, as a link.
+// Label returns the text of the link to the action.
 func (a Action) Label() string { return about[a.Do].Label }
 
-// Effect returns what the action does, as sentences.
+// Effect describes what the action does.
 func (a Action) Effect() string { return about[a.Do].Effect }
 
 // Path returns the address of the page that asks for confirmation.
@@ -67,7 +67,7 @@ func (a Action) Path() string {
 	return "/act?" + query.Encode()
 }
 
-// Subject returns the address of the page of what the action changes.
+// Subject returns the address of the page about the job or queue that the action changes.
 func (a Action) Subject() string {
 	path := &url.URL{Path: "/"}
 	if a.Queue != "" {
@@ -76,7 +76,6 @@ func (a Action) Subject() string {
 	return path.JoinPath("jobs", a.Namespace, a.Unit).String()
 }
 
-// offeredFor returns the actions for a job.
 func offeredFor(unit *v1alpha1.QueueUnit) (all []Action) {
 	phase := unit.Status.Phase
 	add := func(do string) { all = append(all, Action{Do: do, Namespace: unit.Namespace, Unit: unit.Name}) }
@@ -94,7 +93,6 @@ func offeredFor(unit *v1alpha1.QueueUnit) (all []Action) {
 	return all
 }
 
-// offeredForQueue returns the actions for a queue.
 func offeredForQueue(v *view, q *visibility.QueueSummary) (all []Action) {
 	in := ""
 	if v.Namespace != v.own {
@@ -116,7 +114,7 @@ func offeredForQueue(v *view, q *visibility.QueueSummary) (all []Action) {
 // refusedError is an error that the user can correct.
 type refusedError struct{ error }
 
-// refused returns an error as one that the user can correct, unless it is the API server's.
+// refused marks an error as one that the user can correct, unless it comes from the API server.
 func refused(err error) error {
 	if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
 		return err
@@ -124,14 +122,14 @@ func refused(err error) error {
 	return refusedError{err}
 }
 
-// acting is an action that the user confirms, or has confirmed.
+// acting is an action that the user is asked to confirm, or has confirmed.
 type acting struct {
 	Action
-	// Said is what was done; empty until the user has confirmed it.
+	// Said is what was done; empty until the user confirms.
 	Said string
 }
 
-// readAction asks for confirmation of an action or, after that, carries it out.
+// readAction asks the user to confirm an action or, once confirmed, carries it out.
 func readAction(v *view, r *http.Request, reader Reader) error {
 	given := r.URL.Query()
 	if r.Method == http.MethodPost {

@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// visit starts Chromium on the pages of a cluster. Everything that it writes to its console fails the test.
+// visit starts Chromium on the pages of a cluster. Any output on its console fails the test.
 func visit(t *testing.T, c *cluster) (ctx context.Context, b *browser) {
 	t.Helper()
 	if !slices.ContainsFunc([]string{"chromium", "chromium-browser", "google-chrome"}, func(name string) bool { _, err := exec.LookPath(name); return err == nil }) {
@@ -98,7 +98,7 @@ func TestAPageShowsAReleaseWithoutAReload(t *testing.T) {
 	}
 }
 
-// After an HTTP error, such as that of a proxy whose server restarts, the browser itself does not connect again.
+// After an HTTP error, such as from a proxy whose server restarts, the browser does not reconnect by itself.
 func TestAPageConnectsAgainAfterAnHTTPError(t *testing.T) {
 	c := &cluster{name: "train-a", proxy: &proxy{}}
 	ctx, _ := visit(t, c)
@@ -164,7 +164,7 @@ func TestHostileNamesBreakNoPage(t *testing.T) {
 	}
 }
 
-// contrast returns the texts whose colour is too close to that of their background, by the rules of WCAG 2.2 AA.
+// contrast returns the texts whose colour is too close to their background, by the rules of WCAG 2.2 AA.
 const contrast = `(() => {
   const rgb = (c) => c.match(/[\d.]+/g).map(Number);
   const light = (c) => rgb(c).slice(0, 3).map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
@@ -204,7 +204,7 @@ func TestThePagesAreForEverybody(t *testing.T) {
 	}
 }
 
-// expectNames proves that a screen reader can name everything that a user can operate, and has the landmarks.
+// expectNames checks that a screen reader can name every control and finds the landmarks.
 func expectNames(t *testing.T, ctx context.Context, path string) {
 	t.Helper()
 	tree, err := chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})

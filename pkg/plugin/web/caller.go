@@ -29,14 +29,14 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// turns count what runs at the same time, by caller.
+// turns counts what runs at the same time, by caller.
 type turns struct {
 	mu  sync.Mutex
 	of  map[string]int
 	all int
 }
 
-// begin begins a turn, unless so many of the caller or of all callers run.
+// begin starts a turn. It returns false if the caller already has own turns, or all callers together have all.
 func (t *turns) begin(caller string, own, all int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 )
 
-// tokens are pages that accept every token, until they are revoked.
+// tokens are pages that accept every token until it is revoked.
 type tokens struct {
 	*Server
 	t       *testing.T

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// heartbeat is how often an event stream writes something, so that a connection that has died is noticed.
+	// heartbeat is how often an event stream writes something, to detect dead connections.
 	heartbeat = 15 * time.Second
-	// calm is how many times as long as it took to read a page its stream then waits, so that many open pages leave a busy
-	// cluster time for other work.
+	// calm is the minimum ratio of the wait of a stream to the time that it took to read the page, so that many open
+	// pages do not overload the cluster.
 	calm = 20
-	// mostAnswering bounds how long reading a page and each write of a stream take.
+	// mostAnswering is the timeout for reading a page and for each write of a stream.
 	mostAnswering = 20 * time.Second
 )
 
-// EndStreams ends all streams, now and later, before the server stops.
+// EndStreams ends all current and future streams, before the server stops.
 func (s *Server) EndStreams() { close(s.ended) }
 
-// live streams the content of a page whenever it changes. It ends when the API server does not accept the token any more.
+// live streams the content of a page whenever it changes, until the API server no longer accepts the token.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	page, err := http.NewRequestWithContext(r.Context(), http.MethodGet, local(r.URL.Query().Get("page")), nil)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	stream := http.NewResponseController(w)
-	_ = stream.SetReadDeadline(time.Time{}) // it would end the stream
+	_ = stream.SetReadDeadline(time.Time{}) // a deadline would end the stream
 	send := func(event string) error {
 		if err := stream.SetWriteDeadline(time.Now().Add(mostAnswering)); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 			return
 		case s.ByToken && code == http.StatusUnauthorized:
 			return
-		case s.ByToken && code != http.StatusOK: // nothing shows that the API server accepts the token
+		case s.ByToken && code != http.StatusOK: // the API server may not have accepted the token
 			_ = send("data: " + strings.ReplaceAll(content, "\n", "\ndata: ") + "\n\n")
 			return
 		case content != last:
@@ -94,7 +94,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// content returns what changes of a page, and the status of the page.
+// content returns the live part of a page, and the status of the page.
 func (s *Server) content(r *http.Request) (content string, code int) {
 	ctx, cancel := context.WithTimeout(r.Context(), mostAnswering)
 	defer cancel()

@@ -31,7 +31,7 @@ import (
 //go:embed pages
 var files embed.FS
 
-// templates are the pages by the names of their files. Each page defines what is above its live content, and this.
+// templates are the pages by file name. Each page defines its live content and what is above it.
 var templates = func() map[string]*template.Template {
 	layout := template.Must(template.New("layout").Funcs(template.FuncMap{
 		"amounts": func(list corev1.ResourceList) string { return cmp.Or(render.Amounts(list), "–") },
@@ -51,26 +51,26 @@ var templates = func() map[string]*template.Template {
 // view is what a page shows.
 type view struct {
 	Template, Title string
-	// Cluster and Namespace are those of the caller. Observed is the time of the state that the page shows.
+	// Cluster and Namespace are the caller's. Observed is the time of the state that the page shows.
 	Cluster, Namespace string
 	Observed           time.Time
 	Warnings           []string
 	// Path is the address of the page.
 	Path *url.URL
-	// Data is what only this page shows.
+	// Data is the data of this page.
 	Data any
 	now  time.Time
-	// own is the namespace of links that name none.
+	// own is the default namespace of links.
 	own string
-	// offered are the actions for what the page shows, and may reports whether the caller may do them.
+	// offered are the actions of the page, and may reports whether the caller may do them.
 	offered []Action
 	may     func(Action) bool
 }
 
-// Live reports whether the page follows the cluster. A form and its result stay as they are.
+// Live reports whether the page follows the cluster. Forms and their results do not.
 func (v *view) Live() bool { return v.Path.Path != "/act" && v.Path.Path != "/what-if" }
 
-// In returns what a link needs to stay in the namespace.
+// In returns the query that keeps a link in the namespace.
 func (v *view) In() string {
 	if v.Namespace == v.own {
 		return ""
@@ -78,13 +78,13 @@ func (v *view) In() string {
 	return "?" + url.Values{"namespace": {v.Namespace}}.Encode()
 }
 
-// Namespaced reports whether the page of another namespace can differ.
+// Namespaced reports whether the page depends on the namespace.
 func (v *view) Namespaced() bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(v.Path.Path, "/"), "/")
 	return first == "" || first == "quotas" || first == "queues"
 }
 
-// Actions returns the actions that the page offers: none if the caller may not do them.
+// Actions returns the actions that the page offers; none if the caller may not do them.
 func (v *view) Actions() []Action {
 	if len(v.offered) == 0 || !v.may(v.offered[0]) { // all of them change the same object
 		return nil
@@ -117,8 +117,8 @@ func (v *view) Tabs() []tab {
 	return tabs
 }
 
-// Command returns the command that opens the same page elsewhere, where the default namespace can be another one. Its
-// escapes leave nothing that a shell interprets.
+// Command returns the command that opens the same page for a user with another default namespace. It is escaped for
+// shells.
 func (v *view) Command() string {
 	command := "kubectl kube-queue web '" + strings.ReplaceAll(v.Path.RequestURI(), "'", "%27") + "'"
 	if query := v.Path.Query(); query.Get("all")+query.Get("namespace") == "" && !strings.HasPrefix(v.Path.Path, "/jobs/") {
@@ -143,9 +143,8 @@ func (v *view) Age(at *metav1.Time) string {
 	return text.Age(at.Time, v.now) + " ago"
 }
 
-// page answers with a page.
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(answerTime)) // it would end the request of a slow page
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(answerTime)) // ReadTimeout would end slow requests
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
 	v, code := s.view(r.WithContext(ctx))
@@ -164,7 +163,7 @@ var (
 	errManyReads = errors.New("too many pages are being read: try again in a moment")
 )
 
-// view reads a page, or why it cannot be read.
+// view reads a page. If it cannot be read, the view shows why.
 func (s *Server) view(r *http.Request) (v *view, code int) {
 	v = &view{Cluster: s.Cluster, Namespace: cmp.Or(r.URL.Query().Get("namespace"), s.Namespace), Path: r.URL, own: s.Namespace, now: s.Now(), Observed: s.Now()}
 	var reader Reader
@@ -188,7 +187,6 @@ func (s *Server) view(r *http.Request) (v *view, code int) {
 	return v, codeOf(err)
 }
 
-// codeOf returns the HTTP status of an error.
 func codeOf(err error) int {
 	var tooLarge *http.MaxBytesError
 	var wrong refusedError
@@ -209,7 +207,6 @@ func codeOf(err error) int {
 	return http.StatusBadGateway
 }
 
-// read reads what a page shows.
 func (s *Server) read(v *view, r *http.Request, reader Reader) error {
 	switch path := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); {
 	case r.URL.Path == "/":
@@ -236,7 +233,7 @@ const pageSize = 100
 // jobsData are units of one or all namespaces.
 type jobsData struct {
 	*visibility.QueueReviewStatus
-	// All is whether units of all namespaces are shown.
+	// All is true if units of all namespaces are shown.
 	All bool
 	// Phases, Reasons, Kinds and Queue are the filters.
 	Phases, Reasons, Kinds []string
@@ -250,7 +247,6 @@ func (*jobsData) PhaseNames() []string { return units.Phases() }
 // Has reports whether a phase is selected.
 func (d *jobsData) Has(phase string) bool { return slices.Contains(d.Phases, phase) }
 
-// rows are the rows that a page shows.
 type rows struct {
 	path          *url.URL
 	offset, total int32
@@ -272,7 +268,7 @@ func (p rows) Range() string {
 	return fmt.Sprintf("%d to %d of %d", p.offset+1, min(p.offset+pageSize, p.total), p.total)
 }
 
-// Before and After return the address of the page before and after; empty if there is none.
+// Before returns the address of the previous page; empty if there is none.
 func (p rows) Before() string {
 	if p.offset == 0 {
 		return ""
@@ -343,7 +339,7 @@ func readJob(v *view, r *http.Request, reader Reader, namespace, unit string) er
 	return nil
 }
 
-// stepsOf returns what has happened to a unit, in order.
+// stepsOf returns the history of a unit, oldest first.
 func stepsOf(unit *v1alpha1.QueueUnit) []step {
 	var steps []step
 	add := func(at time.Time, what string) {
@@ -405,7 +401,7 @@ type whatIf struct {
 
 var errBusy = errors.New("another simulation is running: try again in a moment")
 
-// readWhatIf shows the tree in use or, after a user has changed it, what would happen with it.
+// readWhatIf shows the tree in use or, after the user has submitted another one, what would happen with that.
 func (s *Server) readWhatIf(v *view, r *http.Request, reader Reader) (err error) {
 	d := &whatIf{}
 	v.Template, v.Title, v.Data = "whatif", "What if the quota tree were different?", d

@@ -33,11 +33,11 @@ type bar struct {
 	Resource                                          string
 	Min, Used, Max, Borrowed, Lent, Unqueued, Waiting string
 	OwnWidth, BorrowedWidth, UnqueuedWidth, MinAt     float64
-	// Bounded is whether the quota has a min or a max of the resource, and Over whether more than the max is used.
+	// Bounded says whether the quota has a min or max of the resource, and Over whether usage exceeds the max.
 	Bounded, Over bool
 }
 
-// Text describes the bar for those who do not see it.
+// Text describes the bar for screen readers.
 func (b bar) Text() string {
 	parts := []string{fmt.Sprintf("%s: %s used", b.Resource, b.Used)}
 	for _, part := range []struct{ name, amount string }{{"guaranteed", b.Min}, {"at most", b.Max}, {"borrowed", b.Borrowed}, {"lent", b.Lent}} {
@@ -70,7 +70,7 @@ func readQuotas(v *view, r *http.Request, reader Reader) error {
 	return nil
 }
 
-// mostDepth is the depth from which on quotas are not indented further.
+// mostDepth is the largest depth of indentation.
 const mostDepth = 6
 
 func barOf(q *visibility.QuotaSummary, name corev1.ResourceName) bar {

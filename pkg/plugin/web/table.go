@@ -7,31 +7,30 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
 )
 
-// table is a table of units.
 type table struct {
 	*view
 	Title, Caption string
 	Units          []visibility.UnitSummary
-	// Counts are how many units each row stands for; nil if it is one.
+	// Counts are the numbers of units per row; nil if each row is one unit.
 	Counts []int32
 }
 
-// Positions reports whether a unit has a position.
+// Positions reports whether any unit has a position.
 func (t *table) Positions() bool {
 	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.Position > 0 })
 }
 
-// Starting reports whether the start of a unit is estimated.
+// Starting reports whether any unit has an estimated start.
 func (t *table) Starting() bool {
 	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.Start != nil })
 }
 
-// Ends reports whether the end of a unit is known.
+// Ends reports whether the end of any unit is known.
 func (t *table) Ends() bool {
 	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.EndsBefore != nil })
 }
 
-// Table returns the table of the units or, if similar ones share a row, of the groups.
+// Table returns the table of the units or, if similar units share a row, of the groups.
 func (d *jobsData) Table(v *view) *table {
 	if d.Groups != nil {
 		return grouped(v, "", d.Groups)
@@ -42,7 +41,7 @@ func (d *jobsData) Table(v *view) *table {
 func grouped(v *view, title string, groups []visibility.UnitGroup) *table {
 	t := &table{view: v, Title: title, Caption: "Each row names the first of several similar jobs"}
 	for _, g := range groups {
-		g.First.Position = 0 // it would look like that of the group
+		g.First.Position = 0 // it would look like the position of the group
 		t.Units, t.Counts = append(t.Units, g.First), append(t.Counts, g.Units)
 	}
 	return t
@@ -58,10 +57,10 @@ func (d *jobData) Ahead(v *view) *table {
 	return &table{view: v, Caption: "The first ones", Units: d.Status.Ahead}
 }
 
-// Verdict returns what the job does, such as that it waits, and why.
+// Verdict returns the state of the job and the reason.
 func (d *jobData) Verdict() string { return render.Verdict(d.Status) }
 
-// Outcomes returns the tables of what would happen.
+// Outcomes returns the tables of the result.
 func (d *whatIf) Outcomes(v *view) []*table {
 	return []*table{grouped(v, "Would start now", d.Result.Started), grouped(v, "Would be evicted", d.Result.Evicted), grouped(v, "Would wait", d.Result.Waiting)}
 }

@@ -2,12 +2,12 @@
 // quotas are used.
 //
 // A page is a thin layer over the answers of a Reader, which reads the cluster with the rights of the caller. The
-// package keeps none of what it reads, decides nothing, and has no cluster.
+// package stores nothing, decides nothing, and has no client of the cluster.
 //
-// Only the user who started the command can open its pages: the link that opens them works once, and is exchanged for
-// a cookie. In the cluster, each request has the bearer token of its caller, and is answered with the rights of that
-// token alone. Everything that comes from the cluster is text that anybody may have written, so templates escape it and
-// the Content-Security-Policy permits no inline scripts and styles.
+// Only the user who started the command can open its pages: the link works once, and gives the browser a cookie. In
+// the cluster, each request carries the bearer token of its caller and is answered with the rights of that token
+// alone. Text from the cluster is untrusted, so templates escape it, and the Content-Security-Policy permits no inline
+// scripts or styles.
 package web
 
 import (
@@ -35,16 +35,16 @@ type Reader interface {
 	Units(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error)
 	// Job returns a unit and why it waits.
 	Job(ctx context.Context, namespace, unit string) (*Job, error)
-	// Quotas returns all quotas that the caller may see, with the permissions of the caller in a namespace.
+	// Quotas returns all quotas that the caller may see with the permissions in a namespace.
 	Quotas(ctx context.Context, namespace string) (*visibility.QuotaReviewStatus, error)
 	// Tree returns the manifest of the quota tree in use.
 	Tree(ctx context.Context) (string, error)
-	// Simulate returns what would happen with the manifests. Objects that name no namespace are in the given one.
+	// Simulate returns what would happen with the manifests. Objects without a namespace get the given one.
 	Simulate(ctx context.Context, namespace, manifests string) (*objects.Simulation, error)
-	// May reports whether the caller may do what an action does, and Act does it and returns what it has done.
+	// May reports whether the caller may carry out an action. Act carries it out and returns what was done.
 	May(ctx context.Context, a Action) bool
 	Act(ctx context.Context, a Action) (said string, err error)
-	// Warnings returns what the caller must know about the answers.
+	// Warnings returns the warnings about the answers.
 	Warnings() []string
 }
 
@@ -56,16 +56,16 @@ type Job struct {
 
 // Options of a Server.
 type Options struct {
-	// Open returns a Reader for a page. The token is that of the caller, with ByToken, and otherwise empty.
+	// Open returns a Reader for a page. With ByToken, token is the caller's token; otherwise it is empty.
 	Open func(token string) (Reader, error)
-	// ByToken is whether each request needs a bearer token. A proxy adds it, and there is no link to open.
+	// ByToken says whether each request needs a bearer token. A proxy adds it, and there is no link to open.
 	ByToken bool
 	// Namespace is the namespace of the caller, and Cluster the name of the context.
 	Namespace, Cluster string
-	// Hosts are the addresses of the server, as browsers write them. Requests for other hosts are refused: the name of
-	// another site could lead to this server.
+	// Hosts are the addresses of the server, as browsers write them. Requests for other hosts are refused, because an
+	// attacker's host name could resolve to this server.
 	Hosts []string
-	// Refresh is how often an open page is read again, and MostAge when it must connect again; 0 for never.
+	// Refresh is how often an open page is read again. After MostAge, it must reconnect; 0 for never.
 	Refresh, MostAge time.Duration
 	Now              func() time.Time
 }
@@ -76,7 +76,7 @@ type Server struct {
 	handler http.Handler
 	// session is the value of the cookie.
 	session string
-	// simulations and streams are those that run. A simulation reads all units.
+	// simulations and streams count what is running. A simulation reads all units.
 	simulations, streams turns
 	// reads has an entry for each page that is being read.
 	reads chan struct{}
@@ -84,7 +84,7 @@ type Server struct {
 	ended chan struct{}
 
 	mu sync.Mutex
-	// ticket is the secret in the link that opens the pages; empty after it was used.
+	// ticket is the secret in the link that opens the pages; empty once it is used.
 	ticket string
 }
 
@@ -96,12 +96,12 @@ const (
 	MostForm = 3 << 19
 	// mostHeader is the maximum size of a header, in bytes.
 	mostHeader = 64 << 10
-	// readTime and answerTime bound how long a request and the answer take.
+	// readTime and answerTime are the timeouts for reading a request and for answering it.
 	readTime, answerTime = 10 * time.Second, time.Minute
-	// ownSimulations and ownStreams are how many a caller can have at the same time, and the others how many all have.
+	// ownSimulations and ownStreams are the limits for one caller. allSimulations and allStreams are the limits for all.
 	ownSimulations, allSimulations = 1, 2
 	ownStreams, allStreams         = 20, 400
-	// allReads is how many pages are read at the same time. Each can hold thousands of units.
+	// allReads is the maximum number of pages that are read at the same time. Each can hold thousands of units.
 	allReads = 16
 )
 
@@ -159,7 +159,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// cookie is the name of the cookie: browsers do not separate the cookies of ports.
+// cookie returns the name of the cookie. It has the port because browsers share cookies between ports.
 func (s *Server) cookie() string {
 	_, port, _ := net.SplitHostPort(s.Hosts[0])
 	return "kube-queue-" + port
@@ -181,7 +181,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, local(r.URL.Query().Get("page")), http.StatusSeeOther)
 }
 
-// use reports whether the ticket is the unused one, and uses it.
+// use reports whether the ticket is valid, and invalidates it.
 func (s *Server) use(ticket string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +192,7 @@ func (s *Server) use(ticket string) bool {
 	return true
 }
 
-// local returns the page without anything that leads to another host.
+// local returns the path and query of the page, so that it cannot lead to another host.
 func local(page string) string {
 	u, err := url.Parse(page)
 	if err != nil {

@@ -31,16 +31,16 @@ import (
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// cluster is a cluster whose every text is the name.
+// cluster is a cluster in which every text is the name.
 type cluster struct {
 	name string
 	// changes is how many units run.
 	changes atomic.Int32
-	// slow, if set, takes a value when a simulation has begun, and one to end it.
+	// slow, if set, receives a value when a simulation begins, and another to end it.
 	slow chan struct{}
 	// asked is the last question about units.
 	asked atomic.Pointer[visibility.QueueReviewSpec]
-	// mayNot is whether the caller may do nothing. acted is the last action.
+	// mayNot takes all rights from the caller. acted is the last action.
 	mayNot bool
 	acted  atomic.Pointer[Action]
 	// only, if set, is the only namespace that the caller may read.
@@ -49,7 +49,7 @@ type cluster struct {
 	proxy *proxy
 }
 
-// proxy accepts connections. While it is down, it answers each with an HTTP error.
+// proxy accepts connections. While it is down, it answers with HTTP errors.
 type proxy struct {
 	net.Listener
 	mutex sync.Mutex
@@ -75,7 +75,7 @@ func (p *proxy) Accept() (net.Conn, error) {
 	}
 }
 
-// set has the proxy go down, or up. Open connections are cut.
+// set takes the proxy down or up. It cuts open connections.
 func (p *proxy) set(down bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -230,8 +230,8 @@ func (b *browser) get(page string) (code int, body string) {
 // pages are all pages.
 var pages = []string{"/", "/?all=1&phase=Running&from=100", "/jobs/research/train", "/quotas", "/queues", "/queues/q", "/queues/q?show=units", "/what-if", "/act?do=priority&namespace=research&unit=train", "/act?do=drain&queue=q"}
 
-// markup returns what a browser would run, or would show in another order: scripts, handlers of events, images, links
-// that are scripts, and characters that change the direction of text.
+// markup returns what a browser would run or reorder: scripts, event handlers, images, links that are scripts, and
+// characters that change the direction of text.
 func markup(t *testing.T, body string) (found []string) {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(body))
@@ -301,7 +301,7 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 	}
 }
 
-// A tenant of one namespace needs no other page to find it.
+// A tenant with one namespace finds it without another page.
 func TestAPageBeyondTheEndLeadsToTheFirst(t *testing.T) {
 	b := open(t, &cluster{name: "train-a"})
 	for _, page := range []string{"/?from=900&phase=Running", "/queues?from=900", "/queues/q?from=900&show=units", "/queues/q?from=900"} {

@@ -16,7 +16,7 @@ func (d *drawing) usePanel(r *report.Report) *figure.Panel {
 	for _, l := range layers {
 		greatest = max(greatest, slices.Max(l.upper))
 	}
-	// Leave some space above the line of the limit.
+	// Leave some space above the limit line.
 	ticks := figure.Amounts(greatest, report.Amount)
 	y := figure.Axis{To: max(greatest*1.06, ticks[len(ticks)-1].At), Ticks: ticks, Title: report.Unit(r.Resource)}
 	if last := ticks[len(ticks)-1].At; last > greatest*1.1 {
@@ -110,7 +110,7 @@ func (d *drawing) policies() []figure.Entry {
 	return entries
 }
 
-// distributionPanel shows for each wait the part of the jobs that waited at most as long.
+// distributionPanel shows, for each wait, the fraction of jobs that waited no longer.
 func (d *drawing) distributionPanel() *figure.Panel {
 	to := 10 * report.Seconds(time.Second)
 	for _, r := range d.Reports {

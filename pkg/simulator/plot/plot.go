@@ -20,7 +20,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 )
 
-// policyStyles are the styles of the lines of policies.
 var policyStyles = []string{
 	"fill:none;stroke:#0072B2;stroke-width:1.8",
 	"fill:none;stroke:#D55E00;stroke-width:1.8;stroke-dasharray:7 3",
@@ -45,7 +44,7 @@ func Draw(paper *report.Paper) []byte {
 	return compose(title, "Quota tree "+paper.Tree.Source, d.panels())
 }
 
-// compose puts the panels below each other.
+// compose stacks the panels vertically.
 func compose(title, subtitle string, panels []*figure.Panel) []byte {
 	top := 62.0
 	for _, panel := range panels {

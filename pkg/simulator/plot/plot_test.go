@@ -49,7 +49,7 @@ func (e *element) number(t *testing.T, name string) float64 {
 	return v
 }
 
-// all elements below of which the attribute has the value.
+// all returns the elements below with this value of the attribute.
 func (e *element) all(name, value string) []element {
 	var found []element
 	for _, c := range e.Children {
@@ -70,7 +70,7 @@ func (e *element) texts(class string) []string {
 	return list
 }
 
-// paper on a trace of so many tenants, the first of which uses the most.
+// paper returns a paper on a trace with this number of tenants. The first one uses the most.
 func paper(t *testing.T, tenants int, policies ...*queue.Policy) *report.Paper {
 	t.Helper()
 	var jobs []simulator.Job
@@ -218,7 +218,7 @@ func TestWhatIsDrawnIsWhatIsReported(t *testing.T) {
 	r := p.Reports[0]
 	root := parse(t, plot.Draw(p))
 	use, spread := root.all("data-panel", "use RoundRobin")[0], root.all("data-panel", "distribution")[0]
-	// The line of the limit reports the scale: the lowest layer is as high as its values.
+	// The limit line shows the scale: the lowest layer is as high as its values.
 	frame, limit := use.all("class", "frame")[0], use.all("class", "limit")[0]
 	low := frame.number(t, "y") + frame.number(t, "height")
 	pixels := (low - limit.number(t, "y1")) / r.Series.Limit

@@ -16,10 +16,10 @@ type Checked struct {
 	Errors, Warnings []string
 }
 
-// Check checks any number of ElasticQuotaTrees in a YAML or JSON file as kube-queue-controller does. Other objects
-// are skipped. faults are about documents that cannot be read.
+// Check checks the ElasticQuotaTrees in a YAML or JSON file as kube-queue-controller does. It skips other objects.
+// faults describes documents that cannot be read.
 func Check(from io.Reader) (trees []Checked, faults []string) {
-	// A duplicate key is rejected, because only one of its values would count.
+	// Reject duplicate keys, because only one of the values would count.
 	for _, d := range documents(from, yaml.YAMLToJSONStrict) {
 		if d.err != nil {
 			faults = append(faults, d.err.Error())

@@ -28,7 +28,7 @@ const (
 	// Elastic is a leaf per tenant, with a min in proportion to the use of the tenant and
 	// the complete capacity as max.
 	Elastic Kind = "elastic"
-	// Hard is the same with max = min.
+	// Hard is like Elastic, but with max = min.
 	Hard Kind = "hard"
 )
 
@@ -63,7 +63,7 @@ func Propose(kind Kind, jobs []simulator.Job, capacity map[string]resource.Quant
 	}
 	for _, name := range names {
 		leaf := tree.Node{Name: name, Namespaces: []string{name}, Min: mins[name], Max: capacity}
-		// Names of nodes are unique.
+		// Node names must be unique.
 		if name == rootName {
 			leaf.Name = "namespace-" + name
 		}
@@ -75,9 +75,8 @@ func Propose(kind Kind, jobs []simulator.Job, capacity map[string]resource.Quant
 	return root
 }
 
-// shares divides the resource between the tenants in proportion to their resource-hours,
-// rounded down. A tenant that has used any of it gets at least one, because without a share
-// its jobs would never run under hard quotas.
+// shares divides the resource between the tenants in proportion to their resource-hours, rounded down. A tenant that
+// has used any of it gets at least one step, because without a share its jobs would never run under hard quotas.
 func shares(name string, capacity resource.Quantity, jobs []simulator.Job, tenants []string, into map[string]map[string]resource.Quantity) {
 	used, total := map[string]*big.Int{}, new(big.Int)
 	for _, j := range jobs {
@@ -120,7 +119,7 @@ func shares(name string, capacity resource.Quantity, jobs []simulator.Job, tenan
 	}
 }
 
-// step returns the unit that shares are rounded to: a core or a mebibyte for large amounts, else a base unit.
+// step returns the amount that shares are rounded to: a core or a mebibyte for large amounts, otherwise a base unit.
 func step(name string, limit int64) int64 {
 	if well := min(simulator.One(name), 1<<20); limit >= 100*well {
 		return well

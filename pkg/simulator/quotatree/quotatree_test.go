@@ -57,17 +57,17 @@ func TestATreeIsProposedByWhatTenantsUsed(t *testing.T) {
 		want string
 	}{
 		{quotatree.Single, jobs, quantities("gpu", "10"), "root [] min() max(gpu 10)\n  everybody [a b none tiny] min() max(gpu 10)\n"},
-		// 6, 3 and 0.0003 of 9 GPU-hours of 10 GPUs; one is the least, and none is used by one.
+		// 6, 3 and 0.0003 of 9 GPU-hours of 10 GPUs. A tenant gets at least one, or none if it used none.
 		{quotatree.Elastic, jobs, quantities("gpu", "10"), "root [] min() max(gpu 10)\n" +
 			"  a [a] min(gpu 6) max(gpu 10)\n  b [b] min(gpu 3) max(gpu 10)\n  none [none] min() max(gpu 10)\n  tiny [tiny] min(gpu 1) max(gpu 10)\n"},
 		{quotatree.Hard, jobs, quantities("gpu", "10"), "root [] min() max(gpu 10)\n" +
 			"  a [a] min(gpu 6) max(gpu 6)\n  b [b] min(gpu 3) max(gpu 3)\n  none [none] min() max()\n  tiny [tiny] min(gpu 1) max(gpu 1)\n"},
 		{quotatree.Elastic, []simulator.Job{job("root", time.Hour, "gpu", "1")}, quantities("gpu", "4"),
 			"root [] min() max(gpu 4)\n  namespace-root [root] min(gpu 4) max(gpu 4)\n"},
-		// What the smallest get at least is taken from the greatest.
+		// The minimum share of the smallest is taken from the largest.
 		{quotatree.Elastic, []simulator.Job{job("a", 1000*time.Hour, "gpu", "1"), job("b", time.Second, "gpu", "1"), job("c", time.Second, "gpu", "1")}, quantities("gpu", "3"),
 			"root [] min() max(gpu 3)\n  a [a] min(gpu 1) max(gpu 3)\n  b [b] min(gpu 1) max(gpu 3)\n  c [c] min(gpu 1) max(gpu 3)\n"},
-		// Whole cores and mebibytes where there are many.
+		// Large amounts are in whole cores and mebibytes.
 		{quotatree.Elastic, []simulator.Job{job("a", time.Hour, "cpu", "1", "memory", "1Gi"), job("b", time.Hour, "cpu", "2", "memory", "2Gi")}, quantities("cpu", "100", "memory", "1Gi"),
 			"root [] min() max(cpu 100, memory 1Gi)\n  a [a] min(cpu 33, memory 341Mi) max(cpu 100, memory 1Gi)\n  b [b] min(cpu 66, memory 682Mi) max(cpu 100, memory 1Gi)\n"},
 		// More tenants than there are GPUs.
@@ -98,7 +98,7 @@ func TestAProposedTreeIsAlwaysValid(t *testing.T) {
 	}
 }
 
-// sameAsWritten reads what is written of a tree, and expects the same.
+// sameAsWritten writes a tree, reads it, and expects the same tree.
 func sameAsWritten(t *testing.T, root tree.Node) {
 	t.Helper()
 	text := quotatree.Manifest(root)
@@ -198,7 +198,7 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		// What was read is a valid tree or is reported why it is none.
+		// The result is a valid tree, or an error that says why it is invalid.
 		_, _, _ = tree.New(resources.NewNames(), root, tree.Options{})
 	})
 }

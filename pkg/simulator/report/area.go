@@ -28,7 +28,6 @@ func (a area) over(n int) int64 {
 	return int64(mean)
 }
 
-// float returns the nearest floating-point number.
 func (a area) float() float64 {
 	return float64(a.high)*(1<<64) + float64(a.low)
 }

@@ -8,11 +8,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator"
 )
 
-// Preemption describes for whom and how jobs are evicted.
+// Preemption contains the eviction settings of a scenario.
 type Preemption struct {
 	Reclaim     bool `json:"reclaim"`
 	WithinQueue bool `json:"withinQueue"`
-	// MinRunTime is how long a job is not evicted after its release.
+	// MinRunTime is the time after its release in which a job is not evicted.
 	MinRunTime Seconds `json:"minRunTimeSeconds"`
 	// Victims is whether evicted jobs restart or resume, and StopsIn how long they take to stop.
 	Victims simulator.Victims `json:"victims"`
@@ -65,7 +65,7 @@ func evicting(s *simulator.Scenario) bool {
 	return within || s.Options.Reclaim
 }
 
-// Evictions contains the statistics of the evictions of a group of jobs.
+// Evictions contains the eviction statistics of a group of jobs.
 type Evictions struct {
 	// Count is the number of evictions. Reclaimed are those for jobs of other quotas, Preempted those for jobs with a
 	// higher priority in the same queue.
@@ -74,14 +74,13 @@ type Evictions struct {
 	Preempted int `json:"preempted"`
 	// Jobs is the number of jobs that were evicted.
 	Jobs int `json:"jobs"`
-	// Lost is the use of the resource of the report by runs that were repeated, in hours, and
-	// LostPart its part of all hours used.
+	// Lost is the use of the report's resource by runs that were repeated, in hours, and LostPart its fraction of all
+	// hours used.
 	Lost     float64 `json:"lostResourceHours"`
 	LostPart float64 `json:"lostPart"`
-	// Later is the mean, over evicted jobs, of the time between all evictions and the next starts.
+	// Later is the mean, over evicted jobs, of the total wait after evictions.
 	Later Seconds `json:"waitAfterEvictionMeanSeconds"`
-	// Total is the mean, over released jobs, of all waits: until the first start, and after
-	// evictions.
+	// Total is the mean, over released jobs, of the total wait: until the first start and after evictions.
 	Total Seconds `json:"waitTotalMeanSeconds"`
 }
 

@@ -41,7 +41,7 @@ func TestEvictionsOfASmallTrace(t *testing.T) {
 		if a, b := r.Tenants[0].Evictions, r.Tenants[1].Evictions; a.Count != 1 || a.Lost != c.lost || *b != (report.Evictions{}) {
 			t.Errorf("%s: evictions of a %+v, of b %+v", c.victims, a, b)
 		}
-		// Nobody waits for the first start. The slowdowns are (makespan)/4, 1 and 1.
+		// No job waits for its first start. The slowdowns are (makespan)/4, 1 and 1.
 		if r.All.Mean != 0 || r.All.Max != 0 || r.Makespan != hours(c.makespan) {
 			t.Errorf("%s: mean wait %s, longest %s, makespan %s", c.victims, r.All.Mean, r.All.Max, r.Makespan)
 		}

@@ -60,7 +60,7 @@ func (m *measured) fairness(root tree.Node, tenants []Group) Fairness {
 // guarantee is the guaranteed quota of a node.
 type guarantee []request
 
-// guarantees collects the guarantees and the nodes by the paths of the nodes.
+// guarantees collects the guarantees and the nodes by path.
 func guarantees(node tree.Node, above string, into map[string]guarantee, nodes map[string]tree.Node) {
 	path := above + node.Name
 	nodes[path] = node
@@ -121,7 +121,7 @@ type claim struct {
 	path  string
 	min   guarantee
 	nodes map[string]tree.Node
-	// rooms are those of the node and of the nodes below it, by path.
+	// rooms are the rooms of the node and of the nodes below it, by path.
 	rooms map[string]*room
 	// shapes are the request shapes of waiting jobs: jobs with equal requests are counted
 	// together.
@@ -134,7 +134,7 @@ type claim struct {
 type room struct{ used, limit []int64 }
 
 type shape struct {
-	// rooms are those that the jobs need, up to that of the guarantee.
+	// rooms are the rooms that the jobs need, up to the room of the guarantee.
 	rooms    []*room
 	requests []int64
 	waiting  int64

@@ -18,7 +18,7 @@ const shortRun = 10 * time.Second
 type job struct {
 	*simulator.Job
 	simulator.Outcome
-	// interrupted are the runs that ended by an eviction, in order.
+	// interrupted are the runs that an eviction ended, in order.
 	interrupted []simulator.Interruption
 	// wait is the time to the first start. later is the time between evictions and the next starts.
 	wait, later time.Duration
@@ -51,7 +51,7 @@ func (j *job) of(resource string) int64 {
 // measured is a run that statistics are computed from.
 type measured struct {
 	resource string
-	// evicting is whether jobs can be evicted.
+	// evicting is true if jobs can be evicted.
 	evicting bool
 	// jobs are sorted by submission, then by name.
 	jobs []job

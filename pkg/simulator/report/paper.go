@@ -80,7 +80,6 @@ func (p *Paper) CSV(w io.Writer) error {
 	return c.Error()
 }
 
-// cells returns the columns for CSV.
 func (e *Evictions) cells() []string {
 	return []string{strconv.Itoa(e.Count), strconv.Itoa(e.Reclaimed), strconv.Itoa(e.Preempted), strconv.Itoa(e.Jobs),
 		strconv.FormatFloat(e.Lost, 'f', 3, 64), e.Later.decimal(), e.Total.decimal()}

@@ -25,7 +25,7 @@ import (
 type Options struct {
 	// Name is the name of the report, such as the policy.
 	Name string
-	// Resource is the resource that the sizes of jobs are measured in and whose use is tracked over time.
+	// Resource is the resource that measures the size of jobs and is tracked over time.
 	Resource string
 }
 
@@ -74,8 +74,7 @@ type Group struct {
 	Hours float64 `json:"resourceHours"`
 	// Evictions is nil if no job is evicted in this scenario.
 	Evictions *Evictions `json:"evictions,omitempty"`
-	// Distribution is the part of the jobs that waited at most as long as each value of
-	// DistributionAt.
+	// Distribution is the fraction of the jobs that waited at most as long as each value of DistributionAt.
 	Distribution []float64 `json:"distribution"`
 }
 

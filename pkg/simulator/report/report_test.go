@@ -98,7 +98,7 @@ func TestWaitsUseAndFairnessOfASmallTrace(t *testing.T) {
 	if r.Makespan != hours(6) {
 		t.Errorf("makespan %s", r.Makespan)
 	}
-	// 10 of 2 × 6 GPU-hours; to the last submission, at 1 h, 2 of 2.
+	// 10 of 2 × 6 GPU-hours. Until the last submission, at 1 h, 2 of 2.
 	if len(r.Use) != 1 || r.Use[0].Resource != gpu || r.Use[0].Max != "2" {
 		t.Fatalf("use: %+v", r.Use)
 	}
@@ -135,7 +135,7 @@ func TestWhatNoJobHadIsNotReported(t *testing.T) {
 }
 
 func TestPercentilesAreByNearestRank(t *testing.T) {
-	// One GPU, jobs of an hour all submitted at once: waits are 0 to n-1 hours.
+	// One GPU, and jobs of an hour that are submitted together: they wait 0 to n-1 hours.
 	for n, want := range map[int][3]float64{1: {0, 0, 0}, 2: {0, 1, 1}, 10: {4, 8, 9}, 100: {49, 89, 98}, 101: {50, 90, 99}} {
 		var jobs []simulator.Job
 		for i := range n {
@@ -155,7 +155,7 @@ func TestAShortRunCountsAsTenSecondsInASlowdown(t *testing.T) {
 	second := 1.0 / 3600
 	r := of(t, simulator.Scenario{Jobs: []simulator.Job{job("a", "first", 0, 20*second, "1"), job("b", "short", 0, second, "1"), job("c", "empty", 0, 0, "1")},
 		Tree: root("1", leaf("a", "0", "1"), leaf("b", "0", "1"), leaf("c", "0", "1"))})
-	// It waits 20 s and runs 1 s: 21/10. The empty one: 21/10 too.
+	// It waits 20 s and runs 1 s: 21/10. So does the empty one.
 	near(t, "slowdown of b", r.Tenants[1].Slowdown, 2.1)
 	near(t, "slowdown of c", r.Tenants[2].Slowdown, 2.1)
 	near(t, "slowdown of a", r.Tenants[0].Slowdown, 1)
@@ -216,7 +216,7 @@ func TestSeriesAndDistributionOfASmallTrace(t *testing.T) {
 	}
 	near(t, "GPU-hours of a", total(s.Use["a"]), 6)
 	near(t, "GPU-hours of b", total(s.Use["b"]), 4)
-	// a2 waits 2 h and b1 one; b2, which never runs, does not count.
+	// a2 waits 2 h and b1 waits 1 h. b2 never runs and does not count.
 	near(t, "hours of waiting", total(s.Waiting), 3)
 	longest := report.Seconds(0)
 	for k, v := range s.Waiting {
@@ -269,7 +269,7 @@ func TestAReportOnNothingHasNoFigureThatIsNone(t *testing.T) {
 	} {
 		paper := &report.Paper{Reports: []*report.Report{of(t, s)}}
 		var out strings.Builder
-		// JSON knows neither NaN nor infinity.
+		// JSON has no NaN and no infinity.
 		if err := paper.JSON(&out); err != nil {
 			t.Error(err)
 		}

@@ -66,7 +66,7 @@ func part(used area, limit int64, in time.Duration) float64 {
 	return used.float() / all.float()
 }
 
-// one returns the unit that users count the resource in, as base units.
+// one returns the size, in base units, of the unit that users count the resource in.
 func one(resource string) float64 {
 	return float64(simulator.One(resource))
 }
@@ -102,11 +102,10 @@ type Series struct {
 	Longest []Seconds `json:"longestWaitSeconds"`
 }
 
-// points is the number of points of a series.
 const points = 200
 
 func (m *measured) series(root tree.Node) Series {
-	// Rounded up to a second, so that the last end is inside of the last interval.
+	// Round up to a second, so that the last interval contains the last end.
 	interval := ((m.end-m.first)/points + time.Second).Truncate(time.Second)
 	n := int((m.end-m.first)/interval) + 1
 	s := Series{Interval: Seconds(interval), Use: map[string][]float64{}, Waiting: make([]float64, n), Longest: make([]Seconds, n)}
@@ -139,8 +138,8 @@ func (m *measured) series(root tree.Node) Series {
 	return s
 }
 
-// cover calls each for every interval that overlaps the time from from to to, with the
-// overlapping part of the interval and the end of the overlap.
+// cover calls each for every interval that overlaps the given time, with the overlapping fraction of the interval and
+// the end of the overlap.
 func (m *measured) cover(interval, from, to time.Duration, each func(k int, part float64, end time.Duration)) {
 	for k := int((from - m.first) / interval); from < to; k++ {
 		end := min(to, m.first+time.Duration(k+1)*interval)

@@ -120,8 +120,7 @@ func (m *measured) bySize(at []Seconds) []Group {
 	return groups
 }
 
-// sizeClass returns -1 for no request, 0 for less than one, and else the number of binary
-// digits of the size.
+// sizeClass returns -1 for no request, 0 for less than one, and otherwise the number of binary digits of the size.
 func sizeClass(amount, unit uint64) int {
 	if amount == 0 {
 		return -1

@@ -1,5 +1,5 @@
-// Package search finds the reserveAfter that suits past jobs: each value is tried on the first half of a trace, and the
-// best one on the second half, which it was not chosen for.
+// Package search finds the reserveAfter that suits past jobs: it tries each value on the first half of a trace, and
+// checks the best one on the second half.
 package search
 
 import (
@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 )
 
-// Score is how long jobs wait with a reserveAfter.
+// Score shows how long jobs wait with a reserveAfter.
 type Score struct {
 	ReserveAfter   time.Duration
 	Mean, P90, Max report.Seconds
@@ -18,13 +18,14 @@ type Score struct {
 
 // Found is the result of a search.
 type Found struct {
-	// First has the score of each value on the first half. Best is the best of them, and Second its score on the second.
+	// First has the score of each value on the first half. Best is the best of them, and Second the score of its value on
+	// the second half.
 	First        []Score
 	Best, Second Score
 }
 
-// Halves returns the jobs of the first and of the second half of a trace, each submitted from 0 on. Jobs are sorted by
-// submission.
+// Halves splits the jobs of a trace, which are sorted by submission, into halves. In each, submission times start at
+// 0.
 func Halves(jobs []simulator.Job) (first, second []simulator.Job) {
 	half := len(jobs) / 2
 	first = jobs[:half]
@@ -45,8 +46,8 @@ func Of(ctx context.Context, scenario simulator.Scenario) (Score, error) {
 	return Score{scenario.ReserveAfter, all.Mean, all.P90, all.Max}, nil
 }
 
-// ReserveAfter tries the values. The best has the smallest product of the mean and the longest wait: a percent of one is
-// worth a percent of the other.
+// ReserveAfter tries the values. The best one has the smallest product of the mean and the longest wait, so a percent
+// of one counts as much as a percent of the other.
 func ReserveAfter(ctx context.Context, scenario simulator.Scenario, values []time.Duration) (*Found, error) {
 	first, second := Halves(scenario.Jobs)
 	found := &Found{}

@@ -87,8 +87,8 @@ func (c *collector) readCSV(from *bufio.Reader, opts Options) error {
 	}
 }
 
-// separator returns the separator of the file: a comma, or the semicolon or tab that spreadsheets write in some
-// languages if the header has no comma.
+// separator returns the separator of the file: a comma or, if the header has none, the semicolon or tab that
+// spreadsheets write in some languages.
 func separator(from *bufio.Reader) rune {
 	start, _ := from.Peek(from.Size())
 	header, _, _ := bytes.Cut(start, []byte("\n"))

@@ -74,7 +74,7 @@ func TestCSVIsRead(t *testing.T) {
 	}
 }
 
-// Otherwise, the time would grow with the square of the number of jobs.
+// Otherwise, the time would be quadratic in the number of jobs.
 func TestManyJobsOfOneNameAreReadQuickly(t *testing.T) {
 	const jobs = 100_000
 	got := read(t, trace.CSV, "timestamp,duration,num_gpus,cluster,name\n"+strings.Repeat("0,1,1,a,nightly\n", jobs))
@@ -208,8 +208,7 @@ func FuzzCSV(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkRead(t, trace.CSV, data) })
 }
 
-// checkRead reads what may be anything: what is taken is a trace that can be played,
-// what is not is refused with the name of the file.
+// checkRead reads arbitrary input. The result is a trace that can be simulated, or an error with the name of the file.
 func checkRead(t *testing.T, format trace.Format, data []byte) {
 	t.Helper()
 	got, err := trace.Read(bytes.NewReader(data), "jobs", trace.Options{Format: format, GPUResource: gpu, Tenant: trace.Group})

@@ -56,8 +56,8 @@ const (
 // Values of the status field of lines that are skipped.
 const (
 	swfCanceled = 5
-	// From swfPart to swfLastPart: one part of a job that was stopped and continued.
-	// Another line describes the complete job.
+	// swfPart to swfLastPart mean a part of a job that was stopped and continued. Another line describes the complete
+	// job.
 	swfPart     = 2
 	swfLastPart = 4
 )
@@ -69,7 +69,6 @@ var swfNames = [swfFields]string{"1 (job number)", "2 (submit time)", "3 (wait t
 	"6 (average CPU time)", "7 (used memory)", "8 (requested processors)", "9 (requested time)", "10 (requested memory)", "11 (status)",
 	"12 (user)", "13 (group)", "14 (executable)", "15 (queue)", "16 (partition)", "17 (preceding job)", "18 (think time)"}
 
-// maxLine is the maximum length of a line.
 const maxLine = 1 << 16
 
 func (c *collector) readSWF(from *bufio.Reader, opts Options) error {
@@ -137,7 +136,7 @@ func (c *collector) swfLine(text string, line int, tenant Field) error {
 	return nil
 }
 
-// toDuration rounds to microseconds, by which units are ordered.
+// toDuration rounds to microseconds, the precision by which units are ordered.
 func toDuration(seconds float64) time.Duration {
 	return time.Duration(seconds*1e6+0.5) * time.Microsecond
 }

@@ -133,8 +133,7 @@ func FuzzSWF(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkRead(t, trace.SWF, data) })
 }
 
-// checkPlayable: jobs in order from 0 on, with names of their own, in namespaces that
-// there can be, requesting what can be requested.
+// checkPlayable checks that jobs are ordered, begin at 0, and have unique names, valid namespaces and valid requests.
 func checkPlayable(t *testing.T, got *trace.Trace) {
 	t.Helper()
 	if len(got.Jobs) == 0 || got.Jobs[0].Submitted != 0 {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// maxNamespace is the maximum length of the name of a namespace.
 const maxNamespace = 63
 
 // namespaces returns the namespaces of all tenants, and the tenants that were renamed.

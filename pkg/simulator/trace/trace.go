@@ -48,7 +48,7 @@ func FormatOf(name string) Format {
 
 // Options are the options of the readers.
 type Options struct {
-	// Format is the format of the file; empty: derived from its name.
+	// Format is the format of the file; if empty, its name determines the format.
 	Format Format
 	// GPUResource is the resource that the column num_gpus of a CSV file counts.
 	GPUResource string
@@ -116,7 +116,7 @@ func Open(name string, opts Options) (*Trace, error) {
 	return Read(f, name, opts)
 }
 
-// Read reads a trace, compressed or not. The name is used for messages, and for the format if that is not set.
+// Read reads a trace, compressed or not. Messages show its name, which also determines the format if that is not set.
 func Read(from io.Reader, name string, opts Options) (*Trace, error) {
 	r := bufio.NewReader(from)
 	if magic, _ := r.Peek(2); string(magic) == "\x1f\x8b" {
@@ -143,11 +143,10 @@ type row struct {
 	// at is the submission time, since the epoch or since the start of the log.
 	at     time.Duration
 	tenant string
-	// sizes are the unparsed requests, to order rows that are equal otherwise.
+	// sizes are the unparsed requests, to order rows that are otherwise equal.
 	sizes string
 }
 
-// collector collects rows into a trace.
 type collector struct {
 	file    string
 	rows    []row
@@ -205,8 +204,8 @@ func (c *collector) trace() (*Trace, error) {
 	return t, nil
 }
 
-// namer gives each job a unique name in its namespace: a trace can contain a name several
-// times, because jobs were submitted again. It has how many jobs have asked for each name.
+// namer gives each job a unique name in its namespace, because a name can occur several times in a trace if jobs were
+// submitted again. It counts the jobs that have asked for each name.
 type namer map[string]int
 
 func (n namer) name(job simulator.Job, place int) string {

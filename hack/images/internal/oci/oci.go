@@ -1,5 +1,4 @@
-// Package oci writes archives of files and OCI image layouts that are the same bytes for the same
-// content.
+// Package oci writes archives of files and OCI image layouts. The same content gives the same bytes.
 package oci
 
 import (
@@ -60,7 +59,7 @@ func TarGzip(created time.Time, files []File) ([]byte, error) {
 	return Gzip(packed)
 }
 
-// Gzip compresses without the time and the system of the machine.
+// Gzip compresses data without recording the time or the system of the machine.
 func Gzip(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
@@ -85,9 +84,8 @@ func (l *Layout) Add(mediaType string, data []byte) ocispec.Descriptor {
 	return d
 }
 
-// AddJSON adds a document. The types of OCI have the order of fields that other tools write too:
-// skopeo decodes an index and encodes it again, and only an index that stays the same has the
-// same digest in a registry.
+// AddJSON adds a document. The OCI types have the same field order as other tools: skopeo decodes an index and encodes
+// it again, and its digest in a registry stays the same only if its bytes do.
 func (l *Layout) AddJSON(mediaType string, document any) ocispec.Descriptor {
 	data, err := json.Marshal(document)
 	l.err = cmp.Or(l.err, err)

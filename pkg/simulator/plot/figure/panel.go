@@ -99,7 +99,7 @@ func (d *Panel) places() []Point {
 		at = Point{d.Left, d.Top + d.Height + 34}
 	}
 	for _, e := range d.Legend {
-		width := 48 + 6.4*float64(utf8.RuneCountInString(e.Name)) // about that of the text in this font
+		width := 48 + 6.4*float64(utf8.RuneCountInString(e.Name)) // about the width of the text
 		if d.Below && at.X > d.Left && at.X+width > d.Left+d.Width {
 			at = Point{d.Left, at.Y + LegendLine}
 		}

@@ -52,7 +52,7 @@ func (p *Picture) End() []byte {
 	return p.Bytes()
 }
 
-// Escape returns a text as XML.
+// Escape escapes a text for XML.
 func Escape(text string) string {
 	var b strings.Builder
 	// Writing to a strings.Builder never fails.

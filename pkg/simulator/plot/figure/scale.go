@@ -12,7 +12,7 @@ type Tick struct {
 	Label string
 }
 
-// Amounts returns ticks at round numbers from 0 to at least the greatest value, with their labels.
+// Amounts returns ticks at round numbers from 0 to at least the largest value, with their labels.
 func Amounts(greatest float64, label func(float64) string) []Tick {
 	const most = 5
 	step := 1.0
