@@ -214,12 +214,12 @@ var causes = []cause{
 	{"KubeQueueJobExtensionsDown", `kube_queue_leader{program="kube-queue-controller"} 1x60`, 5 * time.Minute, []string{"No job-extensions is active."}, time.Minute},
 	{"KubeQueueInvariantViolated", `kube_queue_invariant_violations_total{instance="c"} 0x5 2x60`, 7 * time.Minute, []string{"The log of c lists the quota nodes and units"}, 5 * time.Minute},
 	{"KubeQueueAdmissionForged", `kube_queue_evictions_total{instance="c", reason="NotAdmitted"} 0x5 1x60
-	  kube_queue_evictions_total{instance="c", reason="Deactivated"} 0+1x60`, 7 * time.Minute, []string{"1 units in 15 minutes were admitted by a writer"}, 5 * time.Minute},
+	  kube_queue_evictions_total{instance="c", reason="Deactivated"} 0+1x60`, 7 * time.Minute, []string{"In 15 minutes, something other than kube-queue-controller admitted 1 units"}, 5 * time.Minute},
 	{"KubeQueueSafetyFlushFoundWork", `kube_queue_safety_flush_rescues_total{instance="c"} 0x5 1x60`, 7 * time.Minute, []string{"flush of c found units that fit"}, 5 * time.Minute},
 	{"KubeQueueQuotaOverMax", `kube_queue_quota_used{node="root/a", resource="cpu"} 9x100
 	  kube_queue_quota_max{node="root/a", resource="cpu"} 8x100
 	  kube_queue_quota_used{node="root/b", resource="cpu"} 8x100
-	  kube_queue_quota_max{node="root/b", resource="cpu"} 8x100`, 61 * time.Minute, []string{"9 cpu has been used in quota root/a"}, 59 * time.Minute},
+	  kube_queue_quota_max{node="root/b", resource="cpu"} 8x100`, 61 * time.Minute, []string{"Quota root/a has been above its max for an hour: 9 cpu"}, 59 * time.Minute},
 	{"KubeQueueQuotaInvalid", `kube_queue_quota_invalid 1x60`, 6 * time.Minute, []string{"The ElasticQuotaTree is invalid"}, 4 * time.Minute},
 	{"KubeQueueAPIWritesFailing", `kube_queue_api_writes_total{instance="x", verb="patch", resource="jobs", code="200"} 0+60x60
 	  kube_queue_api_writes_total{instance="x", verb="patch", resource="jobs", code="503"} 0+30x60
@@ -240,7 +240,7 @@ var causes = []cause{
 	  kube_queue_queue_stopped{queue="q"} 0x200
 	  kube_queue_dequeues_total{queue="q"} 0x200`, 65 * time.Minute, []string{"3 units wait in queue q"}, 59 * time.Minute},
 	{"KubeQueueWatchForbidden", `kube_queue_watch_forbidden{resource="rayjobs.ray.io", instance="x1"} 1x60
-	  kube_queue_watch_forbidden{resource="jobs.batch"} 0x60`, 6 * time.Minute, []string{"may not list or watch rayjobs.ray.io"}, 4 * time.Minute},
+	  kube_queue_watch_forbidden{resource="jobs.batch"} 0x60`, 6 * time.Minute, []string{"cannot list or watch rayjobs.ray.io"}, 4 * time.Minute},
 	{"KubeQueueKindMissing", `kube_queue_kind_missing{extension="rayjob", instance="x1"} 1x60
 	  kube_queue_kind_missing{extension="rayjob", instance="x2"} 1x60
 	  kube_queue_kind_missing{extension="job"} 0x60`, 16 * time.Minute, []string{"Extension rayjob is enabled"}, 14 * time.Minute},
