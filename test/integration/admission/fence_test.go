@@ -659,6 +659,33 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	if err == nil {
 		kind.wantSuspended(t, resumed, false)
 	}
+	patchOf := func(jobs dynamic.ResourceInterface, name, text string, dryRun ...string) (*unstructured.Unstructured, error) {
+		return jobs.Patch(t.Context(), name, types.MergePatchType, toJSON(t, text), metav1.PatchOptions{DryRun: dryRun})
+	}
+	// An operator also starts what a user has made in the name of its job.
+	create(t, f.tenant, kind.job(t, part, `{metadata: {name: forged}}`))
+	started, err := patchOf(jobs, "forged", kind.suspend("false"), metav1.DryRunAll)
+	allowed(t, "the operator starts a forged part", err)
+	if err == nil {
+		kind.wantSuspended(t, started, true)
+	}
+	for _, text := range []string{`{metadata: {annotations: {kube-queue/not-part-of: null}}}`, `{metadata: {annotations: {kube-queue/not-part-of: x}}}`} {
+		_, err = patchOf(f.tenant, "forged", text, metav1.DryRunAll)
+		refused(t, err, "kube-queue/not-part-of")
+	}
+	_, err = patchOf(f.tenant, "forged", `{metadata: {annotations: {kube-queue/managed: null}}}`)
+	allowed(t, "an annotation of a forged part", err)
+	_, err = patchOf(jobs, "forged", kind.suspend("false"), metav1.DryRunAll)
+	refused(t, err, "only kube-queue starts a Job")
+	// An operator copies annotations of a job, or of a template in it, to the parts.
+	create(t, jobs, kind.job(t, part, kind.suspend("true"), `{metadata: {name: copied, annotations: {kube-queue/not-part-of: x}}, spec: {parallelism: 2, completions: null}}`))
+	_, err = patchOf(f.tenant, "copied", `{spec: {parallelism: 9}}`, metav1.DryRunAll)
+	refused(t, err, "cannot grow or change")
+	started, err = patchOf(jobs, "copied", kind.suspend("false"), metav1.DryRunAll)
+	allowed(t, "the operator resumes a part with a copied annotation", err)
+	if err == nil {
+		kind.wantSuspended(t, started, false)
+	}
 	const disowned = `{metadata: {ownerReferences: null}}`
 	const other = "system:serviceaccount:kube-system:other"
 	grant(t, f.namespace, "Role", "tenant", other)

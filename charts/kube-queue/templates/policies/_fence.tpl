@@ -6,6 +6,7 @@ The fence of managed namespaces: policies that refuse what would run a job past 
 list ROOT KINDS: whether the object, of one of the kinds, is a part of a queued job and the user operates jobs of that
 kind, that is, has the verb operate on queueunits, by the name of the kind, such as rayjobs.ray.io. An operator creates
 only parts of its own kinds. An object has one controller, so this asks once, and only about objects with such a controller.
+An operator also starts what a user has made in the name of its job. That is no part, and is queued itself: see kube-queue/not-part-of.
 */}}
 {{- define "kube-queue.celByOperator" -}}
 {{- $managed := list -}}
@@ -22,7 +23,8 @@ only parts of its own kinds. An object has one controller, so this asks once, an
 {{- if not $of -}}
 false
 {{- else -}}
-object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false))
+object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false)
+  && o.?uid.orValue('') != (request.operation == 'CREATE' ? object : oldObject).metadata.?annotations[?'kube-queue/not-part-of'].orValue(''))
 .map(o, o.?kind.orValue('').lowerAscii() + 's.' + o.?apiVersion.orValue('').split('/')[0])
 .exists(kind, kind in {{ printf "{%s}" (join ", " $of) }}[?object.kind].orValue([])
   && authorizer.group('scheduling.x-k8s.io').resource('queueunits').namespace(request.namespace).name(kind).check('operate').allowed())
@@ -183,7 +185,9 @@ spec:
     expression: >-
       request.operation == 'UPDATE' && {{ $fence.readable }} && {{ $fence.wasReadable }}
       && {{ include "kube-queue.celPart" $kind | nindent 6 | trim }}
-      && !oldObject.metadata.?annotations[?'kube-queue/not-part-of'].hasValue() && !variables.byOperator
+      && !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)
+        && o.?uid.orValue('') == oldObject.metadata.?annotations[?'kube-queue/not-part-of'].orValue(''))
+      && !variables.byOperator
   {{- end }}
   - name: orphans
     expression: >-
@@ -249,10 +253,12 @@ spec:
     reason: Forbidden
   {{- if $kind.partOf }}
   - expression: >-
-      request.operation != 'UPDATE' || !variables.part
-      || !object.metadata.?annotations[?'kube-queue/not-part-of'].hasValue() || variables.mayBypass
+      request.operation != 'UPDATE'
+      || object.metadata.?annotations[?'kube-queue/not-part-of'] == oldObject.metadata.?annotations[?'kube-queue/not-part-of']
+      || !{{ include "kube-queue.celPart" $kind | nindent 6 | trim }}
+      || variables.byOperator || variables.mayBypass
     message: >-
-      namespace is managed by kube-queue: the annotation kube-queue/not-part-of is set only when a {{ $kind.kind }} is created. Remove it.
+      namespace is managed by kube-queue: the annotation kube-queue/not-part-of of a {{ $kind.kind }} shows that it is queued itself, and cannot be changed.
     reason: Forbidden
   {{- end }}
   {{- $older := list }}{{ range $kind.extensions }}{{ $older = concat $older (rest .versions) }}{{ end }}
