@@ -106,10 +106,10 @@ func TestRulesOfAFence(t *testing.T) {
 		"object.spec.?a.orValue('') == oldObject.spec.?a.orValue('')\n" +
 			"&& object.metadata.?labels[?'example.com/b'].orValue('') == oldObject.metadata.?labels[?'example.com/b'].orValue('')\n" +
 			"&& object.spec.?policy.?managedBy.orValue('') == oldObject.spec.?policy.?managedBy.orValue('')",
-		"spec.a, metadata.labels.example.com/b, spec.policy.managedBy",
-	}, {"(object.spec.?c.orValue(0) >= 0)\n|| !(oldObject.spec.?c.orValue(0) >= 0)", "the validity of spec.c"}}
+		"spec.a, metadata.labels.example.com/b, spec.policy.managedBy", false,
+	}, {"(object.spec.?c.orValue(0) >= 0)\n|| !(oldObject.spec.?c.orValue(0) >= 0)", "the validity of spec.c", true}}
 	if got := kinds[0].Fence.Rules; !slices.Equal(got, want) {
-		t.Errorf("the rules are %q", got)
+		t.Errorf("the rules are %+v", got)
 	}
 }
 

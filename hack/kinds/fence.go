@@ -38,6 +38,9 @@ type fenceRule struct {
 	Expression string `json:"expression"`
 	// Fields are the fields that the rule is about, for the message.
 	Fields string `json:"fields"`
+	// Always: the rule holds for suspended objects too. Their operator may not have stopped the pods yet, and stops
+	// those of an invalid object never.
+	Always bool `json:"always,omitempty"`
 }
 
 func fenceOf(kind framework.Kind, autoscaled bool) (chartFence, error) {
@@ -69,6 +72,7 @@ func fenceOf(kind framework.Kind, autoscaled bool) (chartFence, error) {
 		found.Rules = append(found.Rules, fenceRule{
 			Expression: fmt.Sprintf("(%s)\n|| !(%s)", replaceWord(valid.Expression, "job", "object"), replaceWord(valid.Expression, "job", "oldObject")),
 			Fields:     "the validity of " + valid.Name,
+			Always:     true,
 		})
 	}
 	if fence.Size != "" {

@@ -276,6 +276,21 @@ func noWaitingJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) 
 			}
 		})
 	}
+	t.Run("changed so that its operator would not suspend it", func(t *testing.T) { // it may still be stopping the pods
+		unstoppable := map[string]string{}
+		if kind.manager != "" {
+			unstoppable[kind.field("managedBy", "kueue.x-k8s.io/multikueue")] = "no longer suspend it"
+		}
+		if kind.Kind.Kind == "RayJob" {
+			unstoppable[`{spec: {clusterSelector: {a: b}}}`] = "no longer suspend it"
+			unstoppable[`{spec: {ttlSecondsAfterFinished: -1}}`] = "the validity of"
+		}
+		for text, says := range unstoppable {
+			if _, err := try(t, f.tenant, text, dryRun); !apierrors.IsInvalid(err) { // some are immutable anyway
+				refused(t, err, says)
+			}
+		}
+	})
 	t.Run("replaced by its manifest", func(t *testing.T) {
 		var replaced *unstructured.Unstructured
 		eventually(t, "replaced", func(ctx context.Context) error { // the Job controller also writes

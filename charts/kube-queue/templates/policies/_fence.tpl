@@ -274,13 +274,27 @@ spec:
   {{- end }}
   {{- range $fence.rules }}
   - expression: >-
-      request.operation != 'UPDATE' || ((!variables.ran || variables.held){{ if $kind.partOf }} && !variables.part{{ end }})
+      request.operation != 'UPDATE' || {{ if .always }}!({{ $fence.readable }} && {{ $fence.wasReadable }}){{ else }}((!variables.ran || variables.held){{ if $kind.partOf }} && !variables.part{{ end }}){{ end }}
       || (
         {{- .expression | nindent 8 }})
       || variables.mayBypass
     message: >-
-      namespace is managed by kube-queue: of a {{ $kind.kind }} that was started, {{ .fields }} cannot grow or change:
+      namespace is managed by kube-queue: of a {{ $kind.kind }}{{ if not .always }} that was started{{ end }}, {{ .fields }} cannot grow or change:
       the quota has room only for what was admitted, and kube-queue must be able to suspend it. Delete the {{ $kind.kind }} and create it again with its new size.
+    reason: Forbidden
+  {{- end }}
+  {{- with include "kube-queue.celStoppable" $kind }}
+  # Even of a suspended {{ $kind.kind }}: its operator may not have stopped the pods yet.
+  - expression: >-
+      request.operation != 'UPDATE' || !({{ $fence.readable }} && {{ $fence.wasReadable }})
+      || (
+        {{- . | nindent 8 }})
+      || !(
+        {{- replace "object." "oldObject." . | nindent 8 }})
+      || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: a {{ $kind.kind }} cannot change so that its operator would no longer suspend it
+      {{- if include "kube-queue.celManagedBy" $kind }}, for example to the managedBy of another controller{{ end }}. Delete it and create it again.
     reason: Forbidden
   {{- end }}
 ---
@@ -289,6 +303,17 @@ spec:
 ---
 {{ include "kube-queue.fenceScalePolicy" (list $root $kind $versions) }}
 {{- end }}
+{{- end -}}
+
+{{/* Whether the operator of the kind suspends the object: managedBy names it, and it accepts the object while that is suspended. */}}
+{{- define "kube-queue.celStoppable" -}}
+{{- $terms := list -}}
+{{- with include "kube-queue.celManagedBy" . }}{{ $terms = append $terms . }}{{ end -}}
+{{- if .holdable -}}
+{{- range .maps }}{{ $terms = append $terms (include "kube-queue.celMap" .) }}{{ end -}}
+{{- range .holdable }}{{ $terms = append $terms .expression }}{{ end -}}
+{{- end -}}
+{{- join "\n&& " $terms -}}
 {{- end -}}
 
 {{/* list ROOT NAME: the binding of a policy to the managed namespaces. */}}
