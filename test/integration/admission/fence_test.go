@@ -145,7 +145,7 @@ func refused(t *testing.T, err error, says string) {
 	switch {
 	case err == nil:
 		t.Errorf("not refused; want %q", says)
-	case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), fenceSays) || !strings.Contains(err.Error(), says):
+	case !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), fenceSays) || !strings.Contains(err.Error(), says):
 		t.Errorf("refused with %v, want %q", err, says)
 	}
 }

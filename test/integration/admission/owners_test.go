@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -47,6 +48,7 @@ func TestAPodOfAManagedNamespaceStaysWithItsJob(t *testing.T) {
 		"owned":  labels + ", ownerReferences: [" + controller + "]",
 		"orphan": orphanLabels,
 		"worker": "labels: {ray.io/group: g, ray.io/node-type: worker, app: a}, ownerReferences: [{apiVersion: ray.io/v9, kind: RayCluster, name: c, uid: c, controller: true}]",
+		"left":   "labels: {batch.kubernetes.io/controller-uid: gone}",
 		"server": "labels: {app: a}",
 	}
 	tenant := podsOf(t, ns, "tenant")
@@ -81,6 +83,8 @@ func TestAPodOfAManagedNamespaceStaysWithItsJob(t *testing.T) {
 		{"worker", "another group", `{metadata: {labels: {ray.io/group: h}}}`, keepsLabels},
 		{"worker", "no type", `{metadata: {labels: {ray.io/node-type: null}}}`, keepsLabels},
 		{"worker", "another label that KubeRay does not select by", `{metadata: {labels: {app: b}}}`, ""},
+		{"left", "the Job that its label names", `{metadata: {ownerReferences: [` + strings.Replace(controller, string(job.GetUID()), "gone", 1) + `]}}`, ""},
+		{"left", "another Job", `{metadata: {ownerReferences: [` + controller + `]}}`, keepsOwner},
 		{"server", "a controller", `{metadata: {ownerReferences: [` + controller + `]}}`, ""},
 		{"server", "no labels", `{metadata: {labels: null}}`, ""},
 	}
@@ -102,6 +106,10 @@ func TestAPodOfAManagedNamespaceStaysWithItsJob(t *testing.T) {
 	collector := podsOf(t, ns, "system:serviceaccount:kube-system:generic-garbage-collector")
 	_, err := collector.Patch(t.Context(), "owned", types.MergePatchType, toJSON(t, `{metadata: {ownerReferences: null}}`), dryRun)
 	allowed(t, "the garbage collector removes an owner", err)
+	_, err = podsOf(t, ns, "letting-go").Patch(t.Context(), "owned", types.MergePatchType, toJSON(t, `{metadata: {ownerReferences: null}}`), dryRun)
+	if !apierrors.IsInvalid(err) { // for any other reason, the Job controller does not go on
+		t.Errorf("refused with %v", err)
+	}
 	if pod, err := tenant.Get(t.Context(), "owned", metav1.GetOptions{}); err != nil || metav1.GetControllerOf(pod) == nil {
 		t.Errorf("the Job controller let the pod go: %v", err)
 	}

@@ -353,7 +353,8 @@ spec:
       || request.userInfo.?username.orValue('') in [{{ include "kube-queue.garbageCollectors" . }}] || variables.mayRelease
     message: >-
       a queued pod cannot become or stop being a part of a job, because its quota is charged for it; delete the pod, and create it again
-    reason: Forbidden
+    # Controllers go on if they cannot let a pod go for this reason.
+    reason: Invalid
 ---
 {{ include "kube-queue.gateBinding" . }}
 {{- end -}}

@@ -98,6 +98,11 @@ spec:
       request.userInfo.?username.orValue('') in [{{ include "kube-queue.garbageCollectors" . }}]
   - name: labels
     expression: "oldObject.metadata.?labels.orValue({})"
+  # The Job that a label names takes a pod without an owner. If it could not, its controller would do nothing else for the Job.
+  - name: adopted
+    expression: >-
+      variables.owners[0].size() == 0 && variables.owners[1].size() == 1
+      && variables.controllers[1] == ['batch/Job/' + variables.labels[?'batch.kubernetes.io/controller-uid'].orValue('')]
   - name: changed
     expression: >-
       (variables.labels.map(k, k).filter(k, k in {{ include "kube-queue.attributionLabels" . }}
@@ -113,11 +118,12 @@ spec:
   - expression: >-
       (variables.controllers[0] == variables.controllers[1] && (!variables.attributed || (
         variables.controllers[0].size() > 0 ? variables.owners[1].all(o, o in variables.owners[0]) : variables.owners[0] == variables.owners[1])))
-      || variables.byGarbageCollector || variables.mayBypass
+      || variables.adopted || variables.byGarbageCollector || variables.mayBypass
     messageExpression: >-
       'namespace is managed by kube-queue: the owners of a ' + object.kind + ' cannot be changed, because the quota of its controller is charged. Delete the '
       + object.kind + ' and create it again.'
-    reason: Forbidden
+    # Controllers go on if they cannot let a pod go for this reason. For another one, they would try again, and never stop their job.
+    reason: Invalid
   - expression: >-
       !variables.attributed || variables.changed.size() == 0 || variables.mayBypass
     messageExpression: >-
