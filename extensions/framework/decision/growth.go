@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -214,13 +215,15 @@ func PassedBefore(pods []GrowingPod, grown []*v1alpha1.QueueUnit, set string) (p
 	return max(passed, 0), gated
 }
 
-// AdmittedAreReady reports whether each pod set that can grow has as many ready or succeeded pods as the unit was
-// admitted with. There must be at least one: it alone shows that others, such as the head of a cluster, are ready.
+// AdmittedAreReady reports whether each pod set that can grow has as many pods that are ready, or have succeeded since
+// the last release, as the unit was admitted with. There must be at least one: it alone shows that others, such as the
+// head of a cluster, are ready.
 func AdmittedAreReady(unit *v1alpha1.QueueUnit, growing map[string]int32, pods []GrowingPod) bool {
 	up := map[string]int32{}
 	for _, pod := range pods {
 		isReady := func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }
-		if pod.Status.Phase == corev1.PodSucceeded || slices.ContainsFunc(pod.Status.Conditions, isReady) {
+		succeeded := pod.Status.Phase == corev1.PodSucceeded && strings.HasPrefix(pod.Annotations[wellknown.ReleasedAnnotation], Attempt(unit)+"/")
+		if succeeded || slices.ContainsFunc(pod.Status.Conditions, isReady) {
 			up[pod.Set]++
 		}
 	}

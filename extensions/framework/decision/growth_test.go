@@ -379,6 +379,14 @@ func TestAGrowingJobIsReadyWithItsAdmittedPods(t *testing.T) {
 	if decision.AdmittedAreReady(growingUnit(0, v1alpha1.PhaseDequeued), growing, pods[2:]) {
 		t.Error("a cluster without workers is ready, although its head may not be")
 	}
+	unit.Status.Attempts = 2
+	for attempt, want := range map[string]bool{"1": false, "2": true} {
+		pods[1] = growingPod("b", true, false)
+		pods[1].Status.Phase, pods[1].Annotations = corev1.PodSucceeded, map[string]string{wellknown.ReleasedAnnotation: framework.Release(attempt, "j", "workers")}
+		if got := decision.AdmittedAreReady(unit, growing, pods); got != want {
+			t.Errorf("with a pod that has succeeded since release %s of 2, it is ready: %t", attempt, got)
+		}
+	}
 }
 
 // A restored unit is charged for the pods that passed before, except those of the growth.
