@@ -20,8 +20,9 @@ func (adapter) State(object framework.Object) framework.JobState {
 		Running:    running,
 		// The operator leaves state Initializing only when the RayCluster is in state ready. The
 		// submitter starts after that, and does not count.
-		Ready:       running,
-		Stopped:     state == rayv1.JobDeploymentStatusSuspended,
+		Ready: running,
+		// The operator does not suspend a job that it refuses. Without a cluster, it has no pods.
+		Stopped:     state == rayv1.JobDeploymentStatusSuspended || refused(&job.Status) && job.Status.RayClusterName == "",
 		Lingers:     lingers(state),
 		Unstoppable: unstoppable(&job.Spec.RayJobSpec),
 		End:         end(job),
