@@ -116,7 +116,7 @@ func (g *given) UnmarshalJSON(data []byte) error {
 type Nodes struct {
 	// Count of all nodes.
 	Count int
-	// Unfinished are nodes that have or will have a pod; Running are nodes whose pod runs.
+	// Unfinished are nodes that have a pod, or get one next; Running are nodes whose pod runs.
 	Unfinished, Running int
 	// Unreadable: the field has an unexpected value, so the nodes are unknown.
 	Unreadable bool
@@ -128,6 +128,10 @@ func (n *Nodes) UnmarshalJSON(data []byte) error {
 	var nodes map[string]struct {
 		Type  string `json:"type"`
 		Phase string `json:"phase"`
+		// Lock is what the node waits for.
+		Lock struct {
+			Waiting string `json:"waiting"`
+		} `json:"synchronizationStatus"`
 	}
 	*n = Nodes{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &nodes); err != nil {
@@ -148,7 +152,9 @@ func (n *Nodes) UnmarshalJSON(data []byte) error {
 			n.Running++
 			n.Unfinished++
 		default:
-			n.Unfinished++
+			if node.Lock.Waiting == "" { // otherwise it has no pod, and gets none while the Workflow is suspended
+				n.Unfinished++
+			}
 		}
 	}
 	return nil

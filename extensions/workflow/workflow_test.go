@@ -24,6 +24,7 @@ func TestNodesAreCounted(t *testing.T) {
 		"a pod that runs":      {`{"a":{"type":"Pod","phase":"Running"}}`, Nodes{Count: 1, Unfinished: 1, Running: 1}},
 		"one that waits":       {`{"a":{"type":"Pod","phase":"Pending"}}`, Nodes{Count: 1, Unfinished: 1}},
 		"one of no phase yet":  {`{"a":{"type":"Pod"}}`, Nodes{Count: 1, Unfinished: 1}},
+		"one without a lock":   {`{"a":{"type":"Pod","phase":"Pending","synchronizationStatus":{"waiting":"n/Mutex/m"}}}`, Nodes{Count: 1}},
 		"pods that have ended": {`{"a":{"type":"Pod","phase":"Succeeded"},"b":{"type":"Pod","phase":"Failed"},"c":{"type":"Pod","phase":"Error"},"d":{"type":"Pod","phase":"Omitted"},"e":{"type":"Pod","phase":"Skipped"}}`, Nodes{Count: 5}},
 		"nodes without pods":   {`{"a":{"type":"DAG","phase":"Running"},"b":{"type":"Suspend","phase":"Running"},"c":{"type":"Retry"}}`, Nodes{Count: 3}},
 		"a call by the agent":  {`{"a":{"type":"HTTP","phase":"Running"},"b":{"type":"Plugin","phase":"Pending"}}`, Nodes{Count: 2, Unfinished: 2, Running: 1}},
