@@ -21,7 +21,7 @@ const (
 	ForgetRelease Action = "ForgetRelease"
 	// HoldLate suspends a job that was not held at its creation.
 	HoldLate Action = "HoldLate"
-	// HoldAgain suspends a queued job that a user unsuspended.
+	// HoldAgain suspends a job that a user unsuspended while it is queued, or its quota is taken back.
 	HoldAgain Action = "HoldAgain"
 	// Resume requeues a job that a user suspended and now unsuspended again.
 	Resume Action = "Resume"
@@ -84,7 +84,7 @@ type State struct {
 	Foreign string
 	// Marked: the job has an opt-in mark.
 	Marked bool
-	// Resumed: the owner has unsuspended a job that was released before, and a policy has suspended it again.
+	// Resumed: the owner has unsuspended a job that was released before, and it was suspended again.
 	Resumed bool
 	// Released is the attempt that the job was released for, according to its annotation.
 	Released string

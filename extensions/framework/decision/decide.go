@@ -78,11 +78,14 @@ func decide(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time
 		return evicted(job, unit, eviction == lifecycle.EvictionForGood, now)
 	case phase.Waits(), phase == v1alpha1.PhaseReserved:
 		return waiting(job, unit, desired, eviction, now)
-	case eviction != lifecycle.EvictionNone:
+	case eviction == lifecycle.EvictionNone:
+		return admitted(job, unit, desired, now)
+	case job.Suspended || job.Gated || job.Deleting || job.Foreign != "" || job.Unholdable != "":
 		// The job has stopped; the controller takes the quota back.
 		return Decision{}
 	default:
-		return admitted(job, unit, desired, now)
+		// It does that only if the job has no pods.
+		return Decision{Action: HoldAgain}
 	}
 }
 

@@ -68,7 +68,7 @@ func Marked(kind framework.Kind, job framework.Object, state framework.JobState)
 	return kind.MarkedBySuspend && state.Suspended && !state.NoMark
 }
 
-// Resumed reports whether a user has unsuspended a released job and a policy has suspended it again.
+// Resumed reports whether a user has unsuspended a released job and it was suspended again.
 func Resumed(job framework.Object) bool {
 	return job.GetAnnotations()[wellknown.ResumedAnnotation] == "true"
 }

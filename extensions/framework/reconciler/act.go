@@ -48,7 +48,11 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 		if r.gate != nil {
 			return r.remove(ctx, o)
 		}
-		err = r.suspend(ctx, o, lifecycle.EvictionOf(o.unit) == lifecycle.EvictionForGood)
+		var more map[string]any
+		if lifecycle.EvictionOf(o.unit) == lifecycle.EvictionForGood {
+			more = map[string]any{wellknown.ActiveAnnotation: "false"}
+		}
+		err = r.suspend(ctx, o, more)
 	case decision.ForgetRelease:
 		err = r.forgetRelease(ctx, o)
 	case decision.LeaveQueue:
@@ -119,9 +123,9 @@ func (r *reconciler) finishDeleted(ctx context.Context, o *observation) error {
 	return r.patchUnitStatus(ctx, o, lifecycle.Finished(o.unit, false, string(wellknown.ReasonJobDeleted), message, metav1.NewTime(o.now)))
 }
 
-// suspend suspends the job. With forGood, it also deactivates it.
-func (r *reconciler) suspend(ctx context.Context, o *observation, forGood bool) error {
-	data, err := suspendPatch(r.adapter, r.described, o.job, forGood)
+// suspend suspends the job. More are annotations that it gets.
+func (r *reconciler) suspend(ctx context.Context, o *observation, more map[string]any) error {
+	data, err := suspendPatch(r.adapter, r.described, o.job, more)
 	if err != nil {
 		return err
 	}
@@ -147,7 +151,7 @@ func (r *reconciler) holdLate(ctx context.Context, o *observation) (bool, error)
 			r.memory.since(o.job.GetUID(), isMarkedLate, true, o.now)
 		}
 	}
-	err := r.suspend(ctx, o, false)
+	err := r.suspend(ctx, o, nil)
 	return err == nil, err
 }
 
@@ -163,19 +167,24 @@ func isMarkedAfterCreation(job metav1.Object) bool {
 	return false
 }
 
-// holdAgain suspends a queued job that a user has unsuspended. The cache of units can lag behind that of jobs: only
-// the API server knows that the unit still waits, and that kube-queue did not release the job.
+// holdAgain suspends a job that a user has unsuspended while it is queued, or its quota is taken back. The cache of
+// units can lag behind that of jobs: only the API server knows that kube-queue has not released the job since. If a user
+// had suspended the job, the annotation keeps the wish to resume it until the quota is free.
 func (r *reconciler) holdAgain(ctx context.Context, o *observation) (bool, error) {
 	live, err := r.client.QueueUnits(o.unit.Namespace).Get(ctx, o.unit.Name, metav1.GetOptions{})
 	if err != nil {
 		return false, fmt.Errorf("reading QueueUnit %s/%s: %w", o.unit.Namespace, o.unit.Name, err)
 	}
-	phase := live.Status.Phase
-	if live.UID != o.unit.UID || !phase.Waits() && phase != v1alpha1.PhaseReserved {
+	phase, eviction := live.Status.Phase, lifecycle.EvictionOf(live)
+	if live.UID != o.unit.UID || !phase.Waits() && phase != v1alpha1.PhaseReserved && !eviction.Stopped() {
 		r.memory.await(o.key, o.now, func(a *awaited) { a.unit = version{value: live.ResourceVersion} })
 		return false, nil
 	}
-	err = r.suspend(ctx, o, false)
+	var more map[string]any
+	if eviction == lifecycle.EvictionByUser {
+		more = map[string]any{wellknown.ResumedAnnotation: "true"}
+	}
+	err = r.suspend(ctx, o, more)
 	return err == nil, err
 }
 
@@ -243,7 +252,7 @@ func (r *reconciler) resume(ctx context.Context, o *observation) (bool, error) {
 	if err := r.patchUnitStatus(ctx, o, lifecycle.Resumed(o.unit, metav1.NewTime(o.now))); err != nil {
 		return false, err
 	}
-	return true, r.suspend(ctx, o, false)
+	return true, r.suspend(ctx, o, nil)
 }
 
 // leaveQueue deletes the unit, unless it has been admitted in the meantime.

@@ -325,6 +325,42 @@ func TestACacheOfJobsThatLagsDoesNotFreeTheQuotaOfARunningJob(t *testing.T) {
 	}
 }
 
+// A cache of units that lags shows the unit of a released job as it was before.
+func TestAJobIsSuspendedAgainUnlessItWasReleased(t *testing.T) {
+	for _, c := range []struct {
+		phase   v1alpha1.QueueUnitPhase
+		evicted wellknown.Reason
+		want    string
+	}{
+		{v1alpha1.PhaseEnqueued, "", "suspended, resumed: "},
+		{v1alpha1.PhaseRunning, "", ""},
+		{v1alpha1.PhaseRunning, "Preempted", ""},
+		{v1alpha1.PhaseRunning, wellknown.ReasonStopped, "suspended, resumed: "},
+		{v1alpha1.PhaseRunning, wellknown.ReasonSuspendedByUser, "suspended, resumed: true"},
+	} {
+		got, live := "", unitOfGone(job.New().Kind(), c.phase)
+		live.APIVersion, live.Kind = v1alpha1.SchemeGroupVersion.String(), "QueueUnit"
+		if c.evicted != "" {
+			live.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue, Reason: string(c.evicted)}}
+		}
+		r := frameworkOf(t, Options{Adapters: []framework.Adapter{job.New()}, Config: jsonServer(t, func(req *http.Request) any {
+			if req.Method != http.MethodPatch {
+				return live
+			}
+			var sent metav1.PartialObjectMetadata
+			if err := json.NewDecoder(req.Body).Decode(&sent); err != nil {
+				t.Error(err)
+			}
+			got = "suspended, resumed: " + sent.Annotations[wellknown.ResumedAnnotation]
+			return sent
+		})}).reconcilers[0]
+		done, err := r.act(t.Context(), &observation{key: queuedKey, job: marked(), unit: live, now: noon}, decision.HoldAgain)
+		if got != c.want || done != (c.want != "") || err != nil {
+			t.Errorf("%s, evicted %q: the job is %q, want %q (%v)", c.phase, c.evicted, got, c.want, err)
+		}
+	}
+}
+
 func TestAUnitWithoutQuotaIsDeletedWhateverIsLeft(t *testing.T) {
 	d := &deletion{t: t, fails: true}
 	r := d.reconciler(job.New())

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -52,19 +53,16 @@ func releasePatch(adapter framework.Adapter, kind framework.Kind, job framework.
 	return guardedPatch(job, annotations, decision.Join(adapter.SuspendPatch(job, false), more))
 }
 
-// suspendPatch suspends a job and restores its mark and its number of pods. With forGood it also deactivates
-// the job.
-func suspendPatch(adapter framework.Adapter, kind framework.Kind, job framework.Object, forGood bool) ([]byte, error) {
+// suspendPatch suspends a job and restores its mark and its number of pods. More are further annotations.
+func suspendPatch(adapter framework.Adapter, kind framework.Kind, job framework.Object, more map[string]any) ([]byte, error) {
 	annotations := map[string]any{}
-	if forGood {
-		annotations[wellknown.ActiveAnnotation] = "false"
-	}
 	if decision.WritesMark(kind, job) {
 		annotations[wellknown.SuspendAnnotation] = "true"
 	}
 	if decision.Resumed(job) {
 		annotations[wellknown.ResumedAnnotation] = nil
 	}
+	maps.Copy(annotations, more)
 	restored, err := decision.Restored(adapter, job)
 	if err != nil {
 		return nil, err

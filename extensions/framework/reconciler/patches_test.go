@@ -61,7 +61,7 @@ func TestPatches(t *testing.T) {
 			return releasePatch(job.New(), job.New().Kind(), held, "1", resized)
 		}, `{"metadata":{"annotations":{"kube-queue/admitted-count":"main=6","kube-queue/original-count":"main=10","kube-queue/released":"1",` +
 			`"scheduling.x-k8s.io/suspend":"false"},"resourceVersion":"7","uid":"u"},"spec":{"parallelism":6,"suspend":false}}`},
-		{"a suspension restores the number of pods in the same patch", func() ([]byte, error) { return suspendPatch(job.New(), job.New().Kind(), runs, false) },
+		{"a suspension restores the number of pods in the same patch", func() ([]byte, error) { return suspendPatch(job.New(), job.New().Kind(), runs, nil) },
 			`{"metadata":{"annotations":{"kube-queue/admitted-count":null,"kube-queue/original-count":null,` +
 				`"scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"parallelism":10,"suspend":true}}`},
 		{"a release clears annotation and suspend field together", func() ([]byte, error) { return releasePatch(suspender{}, suspender{}.Kind(), meta("true"), "2", nil) },
@@ -92,16 +92,18 @@ func TestPatches(t *testing.T) {
 			`{"op":"replace","path":"/metadata/annotations/scheduling.x-k8s.io~1suspend","value":"false"},` +
 			`{"op":"add","path":"/spec/groups/0/template/metadata","value":{"annotations":{"b/c":"d"}}},{"op":"replace","path":"/spec/suspend","value":false}]`},
 		{"a suspension puts the annotation back", func() ([]byte, error) {
-			return suspendPatch(suspender{bySuspend: true}, suspender{bySuspend: true}.Kind(), meta("false"), false)
+			return suspendPatch(suspender{bySuspend: true}, suspender{bySuspend: true}.Kind(), meta("false"), nil)
 		},
 			`{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
-		{"one of a kind marked by annotation puts it back though it was removed", func() ([]byte, error) { return suspendPatch(suspender{}, suspender{}.Kind(), meta(""), false) },
+		{"one of a kind marked by annotation puts it back though it was removed", func() ([]byte, error) { return suspendPatch(suspender{}, suspender{}.Kind(), meta(""), nil) },
 			`{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
 		{"one of a job marked by its suspend field does not", func() ([]byte, error) {
-			return suspendPatch(suspender{bySuspend: true}, suspender{bySuspend: true}.Kind(), meta(""), false)
+			return suspendPatch(suspender{bySuspend: true}, suspender{bySuspend: true}.Kind(), meta(""), nil)
 		},
 			`{"metadata":{"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
-		{"one for good deactivates in the same patch", func() ([]byte, error) { return suspendPatch(suspender{}, suspender{}.Kind(), meta("false"), true) },
+		{"one for good deactivates in the same patch", func() ([]byte, error) {
+			return suspendPatch(suspender{}, suspender{}.Kind(), meta("false"), map[string]any{wellknown.ActiveAnnotation: "false"})
+		},
 			`{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false","scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":true}}`},
 	}
 	for _, test := range tests {

@@ -197,7 +197,7 @@ func TestAJobThatIsOnlySuspendedIsNotQueuedByTheAnnotationAlone(t *testing.T) {
 		}
 	}
 	// It gets its annotation back when it is suspended, because nothing else marks it.
-	data, err := suspendPatch(r.adapter, r.described, jobWith(nil), false)
+	data, err := suspendPatch(r.adapter, r.described, jobWith(nil), nil)
 	if err != nil || !strings.Contains(string(data), `"scheduling.x-k8s.io/suspend":"true"`) {
 		t.Errorf("the patch is %s, %v", data, err)
 	}
