@@ -160,7 +160,10 @@ func (a adapter) setsShutdown(job *job) bool {
 // Keeps returns why the operator does not delete the cluster of the ended job.
 func (adapter) Keeps(object framework.Object) string {
 	job := framework.As[job](object)
-	if job.Spec.ShutdownAfterJobFinishes || job.Spec.deletes() {
+	switch {
+	case job.policy() == rayv1.DeleteWorkers:
+		return "policy DeleteWorkers keeps its head; delete the RayCluster if you no longer need it, and use policy DeleteCluster in the next RayJob"
+	case job.Spec.ShutdownAfterJobFinishes || job.Spec.deletes():
 		return ""
 	}
 	return "the RayJob does not set spec.shutdownAfterJobFinishes; delete the RayCluster if you no longer need it, and set the field in the next RayJob"

@@ -65,16 +65,25 @@ func TestClustersOfEndedJobsAreShutDownIfTheAdministratorWantsThat(t *testing.T)
 
 func TestWhyTheClusterOfAnEndedJobIsKept(t *testing.T) {
 	keeper := New().(framework.RemainsKeeper)
+	of := func(policy rayv1.DeletionPolicyType) *rayv1.DeletionPolicy {
+		return &rayv1.DeletionPolicy{Policy: &policy}
+	}
+	strategy := spec{RayJobSpec: rayv1.RayJobSpec{ShutdownAfterJobFinishes: true,
+		DeletionStrategy: &rayv1.DeletionStrategy{OnSuccess: of(rayv1.DeleteCluster), OnFailure: of(rayv1.DeleteWorkers)}}}
 	for name, test := range map[string]struct {
-		spec spec
-		want bool
+		spec   spec
+		status rayv1.JobStatus
+		want   bool
 	}{
-		"nothing deletes it":       {spec{}, true},
-		"the operator deletes it":  {spec{RayJobSpec: rayv1.RayJobSpec{ShutdownAfterJobFinishes: true, TTLSecondsAfterFinished: 60}}, false},
-		"its owner has a strategy": {spec{RayJobSpec: rayv1.RayJobSpec{DeletionStrategy: &rayv1.DeletionStrategy{}}}, false},
-		"its owner has a policy":   {spec{DeletionPolicy: rayv1.DeleteWorkers}, false},
+		"nothing deletes it":                 {spec{}, rayv1.JobStatusSucceeded, true},
+		"the operator deletes it":            {spec{RayJobSpec: rayv1.RayJobSpec{ShutdownAfterJobFinishes: true, TTLSecondsAfterFinished: 60}}, rayv1.JobStatusFailed, false},
+		"its owner has a strategy":           {strategy, rayv1.JobStatusSucceeded, false},
+		"the strategy keeps its head":        {strategy, rayv1.JobStatusFailed, true},
+		"its owner has a policy":             {spec{DeletionPolicy: rayv1.DeleteCluster}, rayv1.JobStatusFailed, false},
+		"its owner's policy keeps its head":  {spec{DeletionPolicy: rayv1.DeleteWorkers}, rayv1.JobStatusFailed, true},
+		"its owner's strategy has no policy": {spec{RayJobSpec: rayv1.RayJobSpec{DeletionStrategy: &rayv1.DeletionStrategy{}}}, rayv1.JobStatusFailed, false},
 	} {
-		if got := keeper.Keeps(&job{Spec: test.spec}); (got != "") != test.want {
+		if got := keeper.Keeps(&job{Spec: test.spec, Status: rayv1.RayJobStatus{JobStatus: test.status}}); (got != "") != test.want {
 			t.Errorf("%s: it is kept because %q", name, got)
 		}
 	}
