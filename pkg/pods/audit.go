@@ -63,7 +63,7 @@ func (l *Ledger) EachPod(visit func(Pod)) {
 }
 
 func (o *object) asPod(namespace string) Pod {
-	return Pod{Namespace: namespace, UID: o.id, Owner: o.named, Requests: o.pod.requests, Shared: o.pod.shared, Terminating: o.pod.terminating, Stray: o.pod.stray, Unschedulable: o.pod.unschedulable}
+	return Pod{Namespace: namespace, UID: o.id, Owner: o.named, Requests: o.pod.requests, Shared: o.pod.shared, Idle: o.pod.idle, Terminating: o.pod.terminating, Stray: o.pod.stray, Unschedulable: o.pod.unschedulable}
 }
 
 // Audit recomputes the sum of each holder from its pods, and returns an error for each sum that differs. It takes time
@@ -92,7 +92,7 @@ func (l *Ledger) Audit() (broken []error) {
 		if want == nil {
 			want = &sum{}
 		}
-		if have.pods != want.pods || have.live != want.live || !maps.Equal(have.unschedulable, want.unschedulable) || !have.all.vector().Equal(want.all.vector()) || !have.lasting.vector().Equal(want.lasting.vector()) {
+		if have.pods != want.pods || have.busy != want.busy || have.live != want.live || !maps.Equal(have.unschedulable, want.unschedulable) || !have.all.vector().Equal(want.all.vector()) || !have.lasting.vector().Equal(want.lasting.vector()) {
 			broken = append(broken, fmt.Errorf("holder %s/%s: %d pods are counted with requests %v, but there are %d with %v",
 				h.Namespace, h.UID, have.pods, have.all.vector(), want.pods, want.all.vector()))
 		}
@@ -110,6 +110,6 @@ func (l *Ledger) Audit() (broken []error) {
 
 // Same reports whether both are equal in everything that counts.
 func (p *Pod) Same(other *Pod) bool {
-	return p.Owner == other.Owner && p.Terminating == other.Terminating && p.Stray == other.Stray && p.Unschedulable == other.Unschedulable && p.Requests.Equal(other.Requests) &&
+	return p.Owner == other.Owner && p.Idle == other.Idle && p.Terminating == other.Terminating && p.Stray == other.Stray && p.Unschedulable == other.Unschedulable && p.Requests.Equal(other.Requests) &&
 		slices.EqualFunc(p.Shared, other.Shared, Shared.same)
 }

@@ -28,10 +28,12 @@ type Pod struct {
 	Namespace, UID string
 	// Owner identifies the object that the pod belongs to; empty if none.
 	Owner string
-	// Requests of the pod; empty if it has ended.
+	// Requests of the pod. If it is Idle, they are empty, or count it as an object.
 	Requests resources.Vector
 	// Shared are the requests that it shares with other pods.
 	Shared []Shared
+	// Idle is whether the pod has ended or waits at the gate of kube-queue.
+	Idle bool
 	// Terminating is whether the pod is being deleted.
 	Terminating bool
 	// Stray is whether the pod counts for its namespace while it has no holder.
@@ -76,7 +78,7 @@ func (l *Ledger) Pod(p Pod) {
 	}
 	n.count(pod, pod.holder, nil)
 	pod.seen = true
-	pod.pod = &podFacts{requests: p.Requests, shared: p.Shared, terminating: p.Terminating, stray: p.Stray, unschedulable: p.Unschedulable}
+	pod.pod = &podFacts{requests: p.Requests, shared: p.Shared, idle: p.Idle, terminating: p.Terminating, stray: p.Stray, unschedulable: p.Unschedulable}
 	n.attach(pod, p.Owner)
 	n.count(pod, pod.nearestHolder(), pod.pod)
 }
@@ -159,6 +161,14 @@ func (l *Ledger) Exempt(name, id string, exempt bool) {
 func (l *Ledger) Pods(h Holder) int {
 	if s := l.sumOf(h); s != nil {
 		return s.pods
+	}
+	return 0
+}
+
+// Busy is like Pods, but without the pods that are idle.
+func (l *Ledger) Busy(h Holder) int {
+	if s := l.sumOf(h); s != nil {
+		return s.busy
 	}
 	return 0
 }

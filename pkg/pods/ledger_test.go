@@ -124,11 +124,17 @@ func ids(v resources.Vector) (ids []resources.ID) {
 	return ids
 }
 
-// unschedulable compares how many pods of a holder have no node.
+// unschedulable compares how many pods of a holder are busy, and how many have no node.
 func (w *world) unschedulable(t *rapid.T, holder string, l *Ledger) {
-	n, of, messages := 0, 0, map[string]int{}
+	busy, n, of, messages := 0, 0, 0, map[string]int{}
 	for id, o := range w.objects {
-		if o.pod == nil || o.pod.Terminating || w.holderOf(id) != holder || holder == "" && !o.pod.Stray {
+		if o.pod == nil || w.holderOf(id) != holder || holder == "" && !o.pod.Stray {
+			continue
+		}
+		if !o.pod.Idle {
+			busy++
+		}
+		if o.pod.Terminating {
 			continue
 		}
 		of++
@@ -136,6 +142,9 @@ func (w *world) unschedulable(t *rapid.T, holder string, l *Ledger) {
 			n++
 			messages[o.pod.Unschedulable]++
 		}
+	}
+	if got := l.Busy(Holder{ns, holder}); got != busy {
+		t.Fatalf("%d pods of %q are busy, want %d", got, holder, busy)
 	}
 	gotN, gotOf, message := l.Unschedulable(Holder{ns, holder})
 	if gotN != n || gotOf != of || (message == "") != (n == 0) {
@@ -170,7 +179,7 @@ func (w *world) object(id string) *thing {
 }
 
 func drawPod(t *rapid.T, uid, owner string) Pod {
-	p := Pod{Namespace: ns, UID: uid, Owner: owner, Terminating: rapid.Bool().Draw(t, "terminating"), Stray: rapid.Bool().Draw(t, "stray")}
+	p := Pod{Namespace: ns, UID: uid, Owner: owner, Idle: rapid.Bool().Draw(t, "idle"), Terminating: rapid.Bool().Draw(t, "terminating"), Stray: rapid.Bool().Draw(t, "stray")}
 	p.Unschedulable = rapid.SampledFrom([]string{"", "", "no cpu", "no gpu"}).Draw(t, "unschedulable")
 	p.Requests = drawVector(t)
 	for _, key := range []string{"a", "b"} {

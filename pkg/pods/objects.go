@@ -38,10 +38,10 @@ type object struct {
 
 // podFacts never change.
 type podFacts struct {
-	requests           resources.Vector
-	shared             []Shared
-	terminating, stray bool
-	unschedulable      string
+	requests                 resources.Vector
+	shared                   []Shared
+	idle, terminating, stray bool
+	unschedulable            string
 }
 
 func (n *namespace) object(id string) *object {

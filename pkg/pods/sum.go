@@ -8,7 +8,8 @@ import (
 
 // sum has the requests of pods: of all, and of those that are not being deleted.
 type sum struct {
-	pods         int
+	// pods is the number of pods, and busy the number of those that are not idle.
+	pods, busy   int
 	all, lasting total
 	// live is the number of pods that are not being deleted. unschedulable counts those that the scheduler finds no
 	// node for, by its message; nil if there are none.
@@ -18,20 +19,19 @@ type sum struct {
 
 // include adds a pod, or subtracts it.
 func (s *sum) include(pod *podFacts, plus bool) {
+	change := -1
 	if plus {
-		s.pods++
-	} else {
-		s.pods--
+		change = 1
+	}
+	s.pods += change
+	if !pod.idle {
+		s.busy += change
 	}
 	s.all.include(pod, plus)
 	if pod.terminating {
 		return
 	}
 	s.lasting.include(pod, plus)
-	change := -1
-	if plus {
-		change = 1
-	}
 	s.live += change
 	if pod.unschedulable == "" {
 		return

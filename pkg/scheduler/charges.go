@@ -26,7 +26,7 @@ type holder struct {
 	// units are the units that name the job, usually one; those for growth are last. The first is charged for what the
 	// pods request beyond what the others were admitted with.
 	units []*unit
-	// podsGoneAt is when the last pod was gone; 0 if there was none.
+	// podsGoneAt is when the last pod was gone or idle; 0 if there was none.
 	podsGoneAt instant
 	// left is the charge for pods that remain after the last unit is gone; nil if there are none. lastQuotaName,
 	// lastQuota and preemptible are from the last unit.
@@ -97,7 +97,7 @@ func (s *Scheduler) chargePods(now time.Time) {
 		case len(h.units) > 0:
 			s.chargeUnit(h.units[0])
 			s.seeScheduling(h.units[0], now)
-			if s.pods.Pods(id) == 0 {
+			if s.pods.Busy(id) == 0 {
 				h.podsGoneAt = instantOf(now)
 			}
 			for _, u := range h.units {

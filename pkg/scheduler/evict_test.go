@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -68,6 +70,25 @@ func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T
 	}
 	w.after(time.Minute)
 	expectEvictions(t, w, "a/one", "Deactivated")
+}
+
+// A ResourceQuota can count pods that have ended until they are deleted.
+func TestAStoppedUnitDoesNotWaitForPodsThatHaveEnded(t *testing.T) {
+	w := pair(t)
+	pod := pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/one"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)}
+	w.pod(pod)
+	w.write("a/one", deactivate)
+	w.settle()
+	w.write("a/one", stop)
+	w.settle()
+	expectReleased(t, w, "a/one")
+	pod.Idle = true
+	w.pod(pod)
+	w.settle()
+	expectReleased(t, w, "a/two")
+	if used, _ := w.tree.Usage()[0].Used.Get(w.names.ID("cpu")); used != 4000 {
+		t.Errorf("%d are used, want 4000, with the pod", used)
+	}
 }
 
 func TestAUnitIsEvictedWhenItsTimeIsOver(t *testing.T) {

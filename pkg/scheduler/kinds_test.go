@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -50,23 +51,27 @@ func TestAUnitWhoseKindIsOffWaitsUntilItIsOnAgain(t *testing.T) {
 
 // The controller may admit a unit just before it learns that the job will never be released.
 func TestAUnitThatWasAdmittedWhenItsKindIsTurnedOffGivesItsQuotaBackUnlessItHasPods(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
+	w := newWorld(t, roundRobin(), leaf("root", cpu("12"), "a"))
 	w.submit("a/job", cpu("4"), ofKind(1))
 	w.submit("a/unreleased", cpu("4"), ofKind(1))
+	w.submit("a/gated", cpu("4"), ofKind(1))
 	w.settle()
-	expectReleased(t, w, "a/job", "a/unreleased")
+	expectReleased(t, w, "a/gated", "a/job", "a/unreleased")
 	placed(w, "")
+	w.pod(pods.Pod{Namespace: "a", UID: "gated", Owner: w.units["a/gated"].Owner, Idle: true})
 	w.turnOff(1)
 	w.after(scheduler.PodlessAfter - time.Second)
 	if u := w.units["a/unreleased"]; !holds(u) {
 		t.Fatalf("it gives its quota back at once, so that a job that was just released would run without quota: %+v", u)
 	}
-	if view := w.core.View(w.now, w.names); len(view.Units) != 2 || view.Units[0].Refusal == nil || view.Units[0].Refusal.Reason != wellknown.ReasonKindNotQueued {
+	if view := w.core.View(w.now, w.names); len(view.Units) != 3 || view.Units[0].Refusal == nil || view.Units[0].Refusal.Reason != wellknown.ReasonKindNotQueued {
 		t.Errorf("an answer about an admitted unit does not say that its kind is off: %+v", view.Units)
 	}
 	w.after(time.Second)
-	if u := w.units["a/unreleased"]; holds(u) || u.Reason != wellknown.ReasonKindNotQueued {
-		t.Errorf("it holds its quota in phase %v, reason %q", u.Phase, u.Reason)
+	for _, key := range []string{"a/unreleased", "a/gated"} {
+		if u := w.units[key]; holds(u) || u.Reason != wellknown.ReasonKindNotQueued {
+			t.Errorf("%s holds its quota in phase %v, reason %q", key, u.Phase, u.Reason)
+		}
 	}
 	w.after(time.Hour)
 	if u := w.units["a/job"]; !holds(u) {

@@ -112,9 +112,10 @@ func (s *Scheduler) mayRequeue(u *unit) bool {
 	return u.Phase.holdsQuota() && u.Stopped && (u.charged == nil || !s.hasPods(u))
 }
 
-// hasPods reports whether the job still has pods that the unit is charged for.
+// hasPods reports whether the job still has pods that the unit is charged for. Pods that have ended may count as objects
+// until someone deletes them.
 func (s *Scheduler) hasPods(u *unit) bool {
-	return u.holder != nil && u.holder.units[0] == u && len(s.pods.Requested(u.holder.Holder)) > 0
+	return u.holder != nil && u.holder.units[0] == u && s.pods.Busy(u.holder.Holder) > 0 && len(s.pods.Requested(u.holder.Holder)) > 0
 }
 
 // place returns the queue of the unit, or a refusal that explains why it has none.

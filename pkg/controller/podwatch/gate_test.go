@@ -7,6 +7,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/pods"
 )
 
 func TestAPodAtTheGateUsesNothingAndThenCountsForItsJob(t *testing.T) {
@@ -24,6 +25,9 @@ func TestAPodAtTheGateUsesNothingAndThenCountsForItsJob(t *testing.T) {
 			d.hold(c.holder)
 			d.podSeen(d.pod(c.metadata, waits))
 			d.uses(c.holder, 0)
+			if n := d.ledger.Busy(pods.Holder{Namespace: "a", UID: c.holder}); n != 0 {
+				t.Errorf("%d pods are busy, want 0", n)
+			}
 			d.podSeen(d.pod(c.metadata, gates)) // kube-queue does not know when other gates open
 			d.uses(c.holder, 1)
 			d.podSeen(d.pod(c.metadata))

@@ -38,6 +38,8 @@ func slimOf(o metav1.Object) slim {
 type pod struct {
 	slim
 	use backend.PodUse
+	// idle is whether it has ended or waits at the gate.
+	idle bool
 	// goneAt is when the API server stops counting a deleted pod, even if it still exists; zero for other pods. From
 	// then on, the pod uses ended.
 	goneAt time.Time
@@ -50,7 +52,8 @@ type pod struct {
 
 func (w *Watch) slimPod(p *corev1.Pod) *pod {
 	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-	slim := &pod{slim: slimOf(p), use: w.rules.Weigh(p, over || isGated(p))}
+	idle := over || isGated(p)
+	slim := &pod{slim: slimOf(p), use: w.rules.Weigh(p, idle), idle: idle}
 	slim.stray = w.counts(p, slim.orphan)
 	if message := unschedulable(p); message != "" {
 		slim.unschedulable = unique.Make(message)
@@ -108,7 +111,7 @@ func isStatic(p *corev1.Pod) bool {
 
 // samePod reports whether two versions of a pod are counted in the same way.
 func samePod(a, b *pod) bool {
-	return sameOwner(&a.slim, &b.slim) && a.stray == b.stray && a.unschedulable == b.unschedulable && a.goneAt.Equal(b.goneAt) &&
+	return sameOwner(&a.slim, &b.slim) && a.idle == b.idle && a.stray == b.stray && a.unschedulable == b.unschedulable && a.goneAt.Equal(b.goneAt) &&
 		reflect.DeepEqual(a.use, b.use) && reflect.DeepEqual(a.ended, b.ended)
 }
 
@@ -132,9 +135,9 @@ func (w *Watch) take(seen *pod) scheduler.Event {
 }
 
 func (w *Watch) current(seen *pod) pods.Pod {
-	use := seen.use
+	use, idle := seen.use, seen.idle
 	if !seen.goneAt.IsZero() && !w.clock.Now().Before(seen.goneAt) {
-		use = seen.ended
+		use, idle = seen.ended, true
 	}
 	message := ""
 	if seen.unschedulable != (unique.Handle[string]{}) {
@@ -142,7 +145,7 @@ func (w *Watch) current(seen *pod) pods.Pod {
 	}
 	own, shared := w.rules.Requests(use)
 	return pods.Pod{Namespace: seen.Namespace, UID: string(seen.UID), Owner: seen.owner,
-		Requests: own, Shared: shared, Terminating: !seen.goneAt.IsZero(), Stray: seen.stray, Unschedulable: message}
+		Requests: own, Shared: shared, Idle: idle, Terminating: !seen.goneAt.IsZero(), Stray: seen.stray, Unschedulable: message}
 }
 
 // podEnded handles the end of the grace period of a deleted pod.

@@ -84,6 +84,14 @@ func (d *desk) uses(holder string, want int64) {
 	}
 }
 
+// busy fails unless this many pods without a holder are busy.
+func (d *desk) busy(want int) {
+	d.t.Helper()
+	if n := d.ledger.Busy(pods.Holder{Namespace: "a"}); n != want {
+		d.t.Errorf("%d pods are busy, want %d", n, want)
+	}
+}
+
 func (d *desk) pending() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -177,8 +185,10 @@ func TestAPodCountsUntilItHasEndedOrIsGone(t *testing.T) {
 	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
 		d.podSeen(d.pod("", func(p *corev1.Pod) { p.Status.Phase = phase }))
 		d.uses("", 0)
+		d.busy(0)
 		d.podSeen(d.pod(""))
 		d.uses("", 1)
+		d.busy(1)
 	}
 	d.podGone(d.pod(""))
 	d.uses("", 0)
@@ -285,6 +295,7 @@ func TestADeletedPodCountsNoLongerThanItsGracePeriod(t *testing.T) {
 		}
 	}
 	d.uses("", 0)
+	d.busy(0) // it may exist forever
 	// Later observations of the pod change nothing.
 	d.podSeen(d.pod("", func(p *corev1.Pod) {
 		p.DeletionTimestamp = &metav1.Time{Time: d.clock.Now().Add(-31 * time.Second)}
