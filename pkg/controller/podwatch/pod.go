@@ -128,7 +128,9 @@ func (w *Watch) podGone(last *pod) {
 
 // take returns the current state of the pod.
 func (w *Watch) take(seen *pod) scheduler.Event {
-	if !seen.goneAt.IsZero() {
+	if seen.goneAt.IsZero() {
+		w.ending.forget(seen)
+	} else {
 		w.ending.watch(seen)
 	}
 	return scheduler.PodChanged{Pod: w.current(seen)}

@@ -309,6 +309,24 @@ func TestADeletedPodCountsNoLongerThanItsGracePeriod(t *testing.T) {
 	}
 }
 
+// A finalizer can keep a deleted pod after it has ended.
+func TestTheEndOfAGracePeriodDoesNotBringBackWhatAPodWasBefore(t *testing.T) {
+	d := newDesk(t, backend.AllPods)
+	deleted := func(p *corev1.Pod) {
+		p.DeletionTimestamp = &metav1.Time{Time: d.clock.Now().Add(30 * time.Second)}
+		p.DeletionGracePeriodSeconds = ptr.To[int64](30)
+	}
+	d.podSeen(d.pod("", deleted))
+	ended := d.pod(`resourceVersion: "2"`, deleted, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
+	require.NoError(t, d.Watch.pods.GetStore().Add(ended))
+	d.podSeen(ended)
+	d.uses("", 0)
+	d.clock.Step(2 * time.Minute)
+	d.podEnded("p")
+	d.uses("", 0)
+	d.expect()
+}
+
 func TestAPodIsFoundToBeItsJobsThroughIntermediateOwners(t *testing.T) {
 	for _, c := range []struct {
 		name    string
