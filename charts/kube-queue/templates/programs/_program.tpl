@@ -213,6 +213,8 @@ metadata:
 spec:
   # A node can be drained with one replica too: running jobs do not need the program.
   maxUnavailable: 1
+  # Also if no replica is ready.
+  unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels:
       {{- include "kube-queue.selector" .name | nindent 6 }}
