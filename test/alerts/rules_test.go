@@ -250,7 +250,7 @@ var causes = []cause{
 		[]string{"webhook hold-job.kube-queue.dev did not answer"}, 5 * time.Minute},
 	{"KubeQueueWebhookCertificateExpires", `kube_queue_webhook_certificate_expiry_timestamp_seconds{instance="x"} 600000x60
 	  kube_queue_webhook_certificate_expiry_timestamp_seconds{instance="y"} 9000000x60
-	  kube_queue_webhook_certificate_expiry_timestamp_seconds{instance="z"} 0x60`, 20 * time.Minute, []string{"The certificate of x expires in"}, 14 * time.Minute},
+	  kube_queue_webhook_certificate_expiry_timestamp_seconds{instance="z"} 0x60`, 20 * time.Minute, []string{"refuse marked jobs, if it is of job-extensions, or reviews"}, 14 * time.Minute},
 }
 
 func TestEachAlertFiresWhenItsCauseOccurs(t *testing.T) {
