@@ -89,7 +89,7 @@ func settings() []setting {
 		{controller, "enableVisibilityServer", nil, "there is no aggregated API", "use kubectl kube-queue why and list", []string{"true", "false"}},
 		{controller, "strictDequeueMode", nil, "no scheduler confirms an admission", "use an admission check, whose controller asks the scheduler", []string{"false"}},
 		{controller, "queue-list", nil, "all queues are served", "set spec.stop: Hold of the Queues that must not be served", []string{""}},
-		{controller, "default-queue-policy", nil, "the flag had no effect", "set the value controller.config.policy of the chart if the policy is intended", []string{""}},
+		{controller, "default-queue-policy", nil, "the flag had no effect", "set the value controller.policy of the chart if the policy is intended", []string{""}},
 		{controller, "feature-gates", nil, "the features are others", "nothing: what the gates enabled is always available, or has no equivalent", []string{""}},
 		{controller, "config", nil, "the file has another format", "add the ConfigMap with the file to the input", []string{""}},
 		{controller, "PAI_ENV", nil, "names of units and annotations have one form", "nothing", []string{"", "false"}},
@@ -214,7 +214,7 @@ func (c *converter) readDeployment(d migration.Document) {
 		}
 	}
 	if replicas, has, _ := unstructured.NestedInt64(d.Object.Object, "spec", "replicas"); has && replicas == 0 && name == extensions {
-		c.result.Find(d.Name(), "spec.replicas", "one program queues all kinds, so a kind is not switched off by scaling a Deployment to 0", "leave the kind out of the value enabledExtensions of the chart")
+		c.result.Find(d.Name(), "spec.replicas", "one program queues all kinds, so a kind is not switched off by scaling a Deployment to 0", "leave the kind out of the values enabledExtensions and annotationExtensions of the chart")
 	}
 }
 
