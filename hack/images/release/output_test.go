@@ -123,7 +123,7 @@ func expectNotes(t *testing.T, files map[string]string) {
 		},
 		"UPGRADE.md": {
 			"# Upgrade to kube-queue v1.2.3\n", "From the release before, 1.2.2.", "- Do this. See [how](https://example.test/it/blob/v1.2.3/docs/how.md).",
-			"helm upgrade kube-queue oci://r.test/o/kube-queue/charts/kube-queue --version 1.2.3 ", "Undo it.",
+			"helm upgrade kube-queue oci://r.test/o/kube-queue/charts/kube-queue --version 1.2.3 ", "Undo it.", "label\n`app.kubernetes.io/version=1.2.3`",
 		},
 	} {
 		for _, want := range wants {
