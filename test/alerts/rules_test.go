@@ -197,6 +197,37 @@ func TestNoAlertFiresInAHealthySystem(t *testing.T) {
 	}
 }
 
+func TestTheOverviewIsGreenInAHealthySystem(t *testing.T) {
+	scraped, engine := scraping(t, healthy+missingDefaults(t), time.Unix(0, 0), time.Minute), newEngine(t)
+	for _, p := range readDashboard(t).Panels {
+		for _, target := range p.Targets {
+			if p.Type != "stat" {
+				continue
+			}
+			query, err := engine.NewInstantQuery(t.Context(), scraped, nil, target.Expr, time.Unix(600, 0))
+			if err != nil {
+				t.Fatalf("%s: %v", p.Title, err)
+			}
+			found, err := query.Exec(t.Context()).Vector()
+			if err != nil {
+				t.Fatalf("%s: %v", p.Title, err)
+			}
+			for _, one := range found {
+				color := ""
+				for _, step := range p.FieldConfig.Defaults.Thresholds.Steps {
+					if one.F >= step.Value {
+						color = step.Color
+					}
+				}
+				if color != "green" {
+					t.Errorf("%s: %s is %s: %v", p.Title, target.LegendFormat, color, one)
+				}
+			}
+			query.Close()
+		}
+	}
+}
+
 // cause makes an alert fire.
 type cause struct {
 	alert, series string
