@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,37 +226,55 @@ func (r *reconciler) creatorHolds(ctx context.Context, o *observation) string {
 	return fmt.Sprintf("a step of %[1]s created the job, and %[1]s holds quota and might wait for the job: if the quota has no room for both, delete one of them, or raise the quota", name)
 }
 
+// refusalOf returns why the API server does not make a change, in its own words; empty if the object has changed or the
+// API server cannot be reached. A webhook that does not respond uses up the time of the request.
+func refusalOf(err error) string {
+	var answer apierrors.APIStatus
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return ""
+	case errors.As(err, &answer):
+		return cmp.Or(answer.Status().Message, err.Error())
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the API server did not answer in time, perhaps because a webhook does not respond"
+	}
+	return ""
+}
+
 // refusedFor returns how long the API server has been rejecting the next change of the job, and forgets it once the
 // change is made.
 func (r *reconciler) refusedFor(o *observation, err error) time.Duration {
-	var answer apierrors.APIStatus
-	is := errors.As(err, &answer) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err)
+	is := refusalOf(err) != ""
 	if since := r.memory.since(o.job.GetUID(), isRefused, is, o.now); is {
 		return r.Clock.Since(since)
 	}
 	return 0
 }
 
-// recordRefusal reports that the API server rejects a change of the job, in its own words: immediately if the change
-// is not allowed, and after a while if it cannot be made, for example because a webhook does not answer. Each attempt
-// is counted.
+// recordRefusal reports that the API server rejects a change of the job: immediately if the change is not allowed, and
+// after a while if it cannot be made, for example because a webhook does not answer. Each attempt is counted.
 func (r *reconciler) recordRefusal(o *observation, action decision.Action, lasts time.Duration, err error) {
-	var answer apierrors.APIStatus
-	if !refused(err) && lasts < refusedAfter || !errors.As(err, &answer) {
+	words := refusalOf(err)
+	if words == "" || !refused(err) && lasts < refusedAfter {
 		return
 	}
-	words := answer.Status().Message
 	switch action {
 	case decision.CreateUnit, decision.RestoreUnit:
-		// Only a user can fix the cause, for example a quota on the number of objects.
-		exists, fix := apierrors.IsAlreadyExists(err), "an administrator of the namespace can change the quota or policy that refuses it"
-		if exists {
+		if o.unit != nil || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return
+		}
+		what, fix := "The job is not queued, because its QueueUnit cannot be created", "an administrator of the namespace can change the quota, policy or webhook that refuses it"
+		if action == decision.RestoreUnit {
+			what = "The job runs, but its lost QueueUnit cannot be created again"
+		}
+		if apierrors.IsAlreadyExists(err) {
 			fix = "the QueueUnit with its name is not the unit of this job; delete it"
 		}
-		if o.unit == nil && (exists || refused(err)) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRefused, fmt.Sprintf(
-				"The job is not queued, because its QueueUnit cannot be created (kube-queue retries); %s: %v", fix, err), ""))
-		}
+		r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRefused, fmt.Sprintf("%s (kube-queue retries); %s: %s", what, fix, words), ""))
+	case decision.ForgetRelease:
+		r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRefused, fmt.Sprintf(
+			"The job is not queued, because the API server refuses to remove its annotation %s (kube-queue retries); correct the webhook or policy that the error names, or remove the annotation: %s",
+			wellknown.ReleasedAnnotation, words), ""))
 	case decision.Release:
 		r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventReleaseRefused, fmt.Sprintf(
 			"QueueUnit %s was admitted and holds quota, but the API server refuses to unsuspend the job (kube-queue retries, and gives the quota back after a minute); correct the webhook, policy or quota that the error names, or the job: %s",

@@ -1,8 +1,10 @@
 package reconciler
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -341,29 +344,54 @@ func TestOthersAreNotifiedOfAnOutageAFewAtATime(t *testing.T) {
 
 func TestARefusalIsReportedInTheWordsOfTheAPIServer(t *testing.T) {
 	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
-	forbidden := apierrors.NewForbidden(jobs, "a", errors.New("the policy says no"))
+	forbidden, broken := apierrors.NewForbidden(jobs, "a", errors.New("the policy says no")), apierrors.NewInternalError(errors.New("the policy says no"))
+	silent := fmt.Errorf("patching a: %w", &url.Error{Op: "Patch", URL: "a", Err: context.DeadlineExceeded})
+	const says, noAnswer = "the policy says no", "the API server did not answer in time"
 	for _, test := range []struct {
 		action decision.Action
 		err    error
 		lasts  time.Duration
 		reason wellknown.EventReason
+		says   string
 	}{
-		{decision.Release, forbidden, 0, wellknown.EventReleaseRefused},
-		{decision.Release, apierrors.NewConflict(jobs, "a", errors.New("changed")), 0, ""},
-		{decision.Release, errors.New("no answer"), time.Minute, ""},
-		{decision.Release, apierrors.NewInternalError(errors.New("the policy says no")), refusedAfter - 1, ""},
-		{decision.Evict, apierrors.NewInternalError(errors.New("the policy says no")), refusedAfter, wellknown.EventSuspendRefused},
-		{decision.HoldAgain, forbidden, 0, wellknown.EventSuspendRefused},
-		{decision.HoldLate, forbidden, 0, wellknown.EventSuspendRefused},
-		{decision.MarkRunning, forbidden, 0, ""},
+		{decision.Release, forbidden, 0, wellknown.EventReleaseRefused, says},
+		{decision.Release, apierrors.NewConflict(jobs, "a", errors.New("changed")), 0, "", ""},
+		{decision.Release, errors.New("no answer"), time.Minute, "", ""},
+		{decision.Release, broken, refusedAfter - 1, "", ""},
+		{decision.Release, silent, refusedAfter, wellknown.EventReleaseRefused, noAnswer},
+		{decision.Evict, broken, refusedAfter, wellknown.EventSuspendRefused, says},
+		{decision.HoldAgain, forbidden, 0, wellknown.EventSuspendRefused, says},
+		{decision.HoldLate, forbidden, 0, wellknown.EventSuspendRefused, says},
+		{decision.MarkRunning, forbidden, 0, "", ""},
+		{decision.CreateUnit, broken, refusedAfter - 1, "", ""},
+		{decision.CreateUnit, broken, refusedAfter, wellknown.EventUnitRefused, "or webhook that refuses it: Internal error occurred: the policy says no"},
+		{decision.CreateUnit, silent, refusedAfter, wellknown.EventUnitRefused, noAnswer},
+		{decision.RestoreUnit, forbidden, 0, wellknown.EventUnitRefused, "The job runs, but"},
+		{decision.ForgetRelease, forbidden, 0, wellknown.EventUnitRefused, "remove its annotation kube-queue/released"},
 	} {
 		r, said := explaining(t)
-		r.recordRefusal(&observation{key: queuedKey, job: marked(), unit: waitingUnit("")}, test.action, test.lasts, test.err)
+		o := &observation{key: queuedKey, job: marked(), unit: waitingUnit("")}
+		switch test.action {
+		case decision.CreateUnit, decision.RestoreUnit, decision.ForgetRelease:
+			o.unit = nil
+		}
+		r.recordRefusal(o, test.action, test.lasts, test.err)
 		switch {
 		case test.reason == "" && len(said.repeated) > 0:
 			t.Errorf("%s, %v: it is reported: %v", test.action, test.err, said.repeated)
-		case test.reason != "" && (len(said.repeated) != 1 || said.repeated[0].Reason != test.reason || !strings.Contains(said.repeated[0].Message, "the policy says no")):
+		case test.reason != "" && (len(said.repeated) != 1 || said.repeated[0].Reason != test.reason || !strings.Contains(said.repeated[0].Message, test.says)):
 			t.Errorf("%s, %v: reported is %v", test.action, test.err, said.repeated)
 		}
+	}
+}
+
+func TestAWebhookThatDoesNotRespondRefusesAsLongAsItDoesNot(t *testing.T) {
+	r, _ := explaining(t)
+	o := &observation{key: queuedKey, job: marked(), now: noon}
+	silent := fmt.Errorf("patching a: %w", &url.Error{Op: "Patch", URL: "a", Err: context.DeadlineExceeded})
+	r.refusedFor(o, silent)
+	r.Clock.(*clocktesting.FakeClock).Step(giveBackAfter)
+	if lasts := r.refusedFor(o, silent); lasts != giveBackAfter {
+		t.Errorf("it lasts %v", lasts)
 	}
 }
