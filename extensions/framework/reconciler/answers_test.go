@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +73,36 @@ func TestTheUnitOfAJobThatLeavesAndEntersTheQueueAgainAndAgainIsCreatedRarely(t 
 	r.next(nil)
 	if len(r.memory.answers.all()) != 0 {
 		t.Error("it is remembered forever")
+	}
+}
+
+func TestTheOwnerOfAJobThatIsQueuedAgainLaterIsToldWhen(t *testing.T) {
+	for released, action := range map[string]decision.Action{"": decision.CreateUnit, "1": decision.ForgetRelease} {
+		r, said := newChangingJob(t), &spoken{}
+		r.Events = said
+		if released != "" {
+			r.job.Annotations[wellknown.ReleasedAnnotation] = released
+		}
+		if decided := r.next(nil); decided.Action != action {
+			t.Fatalf("the decision is %+v", decided)
+		}
+		for range 100 {
+			r.memory.answered("j", r.clock.Now())
+		}
+		for _, want := range []string{"12:02:00Z", "12:02:00Z", "12:04:00Z"} { // two minutes after the last answer
+			if want == "12:04:00Z" {
+				r.memory.answered("j", r.clock.Now())
+			}
+			o, decided, err := r.decide(queuedKey, r.job, nil, r.clock.Now())
+			if err != nil || decided.Action != decision.Nothing {
+				t.Fatal(decided, err)
+			}
+			r.explain(t.Context(), o, decided)
+			if says := said.says(); !strings.HasPrefix(says, "Queued The job is queued again at 2026-01-02T"+want) || said.kept.Revision != said.kept.Message {
+				t.Errorf("%s: the event is %+v", action, said.kept)
+			}
+			r.clock.Step(time.Minute)
+		}
 	}
 }
 

@@ -94,7 +94,8 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 	}
 	if o.delayed > 0 && o.state.Suspended {
 		event := r.event(o, corev1.EventTypeNormal, wellknown.EventQueued, fmt.Sprintf(
-			"The job is queued again in %v, because it left the queue repeatedly in a short time", o.delayed.Round(time.Second)), "delayed")
+			"The job is queued again at %s, because it left the queue repeatedly in a short time", o.now.Add(o.delayed).UTC().Format(time.RFC3339)), "delayed")
+		event.Revision = event.Message
 		return &event, 0
 	}
 	annotations := o.job.GetAnnotations()

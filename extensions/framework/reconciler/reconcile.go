@@ -120,7 +120,7 @@ func (r *reconciler) decide(key types.NamespacedName, job framework.Object, unit
 	}
 	if wait := r.memory.answerIn(job.GetUID(), now); wait > 0 && canWait(decided.Action, unit) {
 		klog.Background().V(3).Info("The job changes again and again; its next action waits", "job", key, "action", decided.Action, "wait", wait)
-		if decided.Action == decision.CreateUnit {
+		if unit == nil {
 			o.delayed = wait
 		}
 		decided.Action, decided.After = decision.Nothing, sooner(decided.After, wait)
