@@ -104,9 +104,9 @@ func (o *otherJobs) Update(obj any) error {
 	if o.notified[key] != job.GetUID() {
 		o.forget(key)
 	}
-	_, bypass := job.GetAnnotations()[wellknown.BypassAnnotation]
+	annotations := job.GetAnnotations()
 	_, kueue := job.GetLabels()[wellknown.KueueLabel]
-	if job.GetAnnotations()[wellknown.SuspendAnnotation] != "true" || bypass || kueue || job.GetDeletionTimestamp() != nil || decision.PartOf(o.kind.GroupKind(), job) != nil {
+	if annotations[wellknown.SuspendAnnotation] != "true" || annotations[wellknown.BypassAnnotation] == "true" || kueue || job.GetDeletionTimestamp() != nil || decision.PartOf(o.kind.GroupKind(), job) != nil {
 		return o.Delete(obj)
 	}
 	if o.notified[key] == job.GetUID() {

@@ -58,4 +58,8 @@ func TestMarkedJobsOfAKindThatIsNotQueuedAreNotifiedAsLongAsTheyAreMarked(t *tes
 	notified("again")
 	do(jobs.Replace([]any{object("d", mark)}, "2"))
 	notified("d")
+	for _, bypass := range []string{"true", "false"} { // policies hold the second
+		do(jobs.Add(object("bypass-"+bypass, map[string]string{wellknown.SuspendAnnotation: "true", wellknown.BypassAnnotation: bypass})))
+	}
+	notified("bypass-false", "d")
 }
