@@ -73,7 +73,7 @@ func (f *Framework) readable(ctx context.Context, kind framework.Kind) (resource
 }
 
 func (f *Framework) followOther(ctx context.Context, kind framework.Kind, resource schema.GroupVersionResource) {
-	jobs := &otherJobs{events: f.Events, kind: kind, version: resource.GroupVersion().String(), notified: map[string]types.UID{}}
+	jobs := &otherJobs{events: f.Events, units: f.units, kind: kind, version: resource.GroupVersion().String(), notified: map[string]types.UID{}}
 	client := f.metadata.Resource(resource)
 	list := func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		return client.List(ctx, opts)
@@ -86,6 +86,7 @@ func (f *Framework) followOther(ctx context.Context, kind framework.Kind, resour
 // stores only the UIDs of these jobs.
 type otherJobs struct {
 	events  EventSink
+	units   *unitCache
 	kind    framework.Kind
 	version string
 	// notified has the UIDs by namespace and name. Only the reflector calls, so it needs no lock.
@@ -106,7 +107,7 @@ func (o *otherJobs) Update(obj any) error {
 	}
 	annotations := job.GetAnnotations()
 	_, kueue := job.GetLabels()[wellknown.KueueLabel]
-	if annotations[wellknown.SuspendAnnotation] != "true" || annotations[wellknown.BypassAnnotation] == "true" || kueue || job.GetDeletionTimestamp() != nil || decision.PartOf(o.kind.GroupKind(), job) != nil {
+	if annotations[wellknown.SuspendAnnotation] != "true" || annotations[wellknown.BypassAnnotation] == "true" || kueue || job.GetDeletionTimestamp() != nil || decision.PartOf(o.kind.GroupKind(), job) != nil || o.wasReleased(job) {
 		return o.Delete(obj)
 	}
 	if o.notified[key] == job.GetUID() {
@@ -115,6 +116,18 @@ func (o *otherJobs) Update(obj any) error {
 	o.notified[key] = job.GetUID()
 	o.events.Keep(o.event(job))
 	return nil
+}
+
+// wasReleased reports whether the unit of a job shows that it was released or has ended, when its kind was still queued.
+// Its mark may have been applied again since.
+func (o *otherJobs) wasReleased(job metav1.Object) bool {
+	for _, unit := range o.units.of(o.kind.GroupKind(), types.NamespacedName{Namespace: job.GetNamespace(), Name: job.GetName()}) {
+		released := unit.Status.Phase.HoldsQuota() && job.GetAnnotations()[wellknown.ReleasedAnnotation] == decision.Attempt(unit)
+		if unit.Spec.ConsumerRef.UID == job.GetUID() && (released || unit.Status.Phase.Ended()) {
+			return true
+		}
+	}
+	return false
 }
 
 func (o *otherJobs) event(job metav1.Object) events.Event {

@@ -8,13 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/raycluster"
 )
 
 func TestMarkedJobsOfAKindThatIsNotQueuedAreNotifiedAsLongAsTheyAreMarked(t *testing.T) {
 	said := &spoken{}
-	jobs := &otherJobs{events: said, kind: raycluster.New().Kind(), version: "ray.io/v1", notified: map[string]types.UID{}}
+	units := frameworkOf(t, Options{}).units
+	jobs := &otherJobs{events: said, units: units, kind: raycluster.New().Kind(), version: "ray.io/v1", notified: map[string]types.UID{}}
 	object := func(name string, annotations map[string]string, change ...func(*metav1.PartialObjectMetadata)) any {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID("uid-" + name), Annotations: annotations}}
 		for _, c := range change {
@@ -62,4 +64,11 @@ func TestMarkedJobsOfAKindThatIsNotQueuedAreNotifiedAsLongAsTheyAreMarked(t *tes
 		do(jobs.Add(object("bypass-"+bypass, map[string]string{wellknown.SuspendAnnotation: "true", wellknown.BypassAnnotation: bypass})))
 	}
 	notified("bypass-false", "d")
+	for name, phase := range map[string]v1alpha1.QueueUnitPhase{"waits": v1alpha1.PhaseEnqueued, "runs": v1alpha1.PhaseDequeued, "ended": v1alpha1.PhaseSucceeded} {
+		cached(t, units, &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "unit-of-" + name},
+			Spec:   v1alpha1.QueueUnitSpec{ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: name, UID: types.UID("uid-" + name)}},
+			Status: v1alpha1.QueueUnitStatus{Phase: phase, Attempts: 1}})
+		do(jobs.Add(object(name, map[string]string{wellknown.SuspendAnnotation: "true", wellknown.ReleasedAnnotation: "1"})))
+	}
+	notified("bypass-false", "d", "waits")
 }
