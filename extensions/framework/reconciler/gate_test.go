@@ -156,6 +156,10 @@ func TestTheOwnerOfPodsIsNotToldThatTheirMarkWasRemoved(t *testing.T) {
 	if says := sink.repeated[2].Message; strings.Contains(says, "unsuspends") || !strings.Contains(says, "again, or delete it") {
 		t.Errorf("without a mark, the event says %q", says)
 	}
+	r.recordNotQueued(&observation{job: framework.NewPodGroup("g", []*corev1.Pod{next}, "a"), now: noon, state: decision.State{JobState: framework.JobState{Gated: true}}}, true)
+	if says := sink.written[0].Message; strings.Contains(says, "suspend") || !strings.Contains(says, "delete it and create it again") {
+		t.Errorf("with an open gate, the event says %q", says)
+	}
 }
 
 // The pods of a group go one by one.

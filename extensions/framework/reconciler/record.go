@@ -111,9 +111,13 @@ func (r *reconciler) recordNotQueued(o *observation, notQueued bool) {
 	if since := r.memory.since(o.job.GetUID(), isNotQueued, notQueued, o.now); !notQueued || since.Before(o.now) {
 		return
 	}
-	r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(
+	message := fmt.Sprintf(
 		"Not queued: the job was already running when kube-queue first saw its annotation %s, so it continues without quota; suspend the job to queue it, or remove the annotation",
-		wellknown.SuspendAnnotation), ""))
+		wellknown.SuspendAnnotation)
+	if o.state.Gated { // nothing can suspend a pod
+		message = "Not queued: someone opened the scheduling gate of a pod, so it continues without quota; to queue it, delete it and create it again"
+	}
+	r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, message, ""))
 }
 
 // recordRestored reports that the unit of the job was lost.
