@@ -201,7 +201,7 @@ func TestTheEventOfAJobThatLeftTheQueueSaysThatItStaysSuspended(t *testing.T) {
 		name, says string
 		change     func(*batchv1.Job)
 	}{
-		{"suspended", ": its mark was removed; it stays suspended until someone unsuspends it", func(*batchv1.Job) {}},
+		{"suspended", ": it has no mark; it stays suspended until someone unsuspends it, or queues it with annotation scheduling.x-k8s.io/suspend: \"true\"", func(*batchv1.Job) {}},
 		{"running", ": its mark was removed", func(j *batchv1.Job) { j.Spec.Suspend = nil }},
 		{"of Kueue", ": label kueue.x-k8s.io/queue-name assigns the job to another queue", func(j *batchv1.Job) { j.Labels = map[string]string{wellknown.KueueLabel: "q"} }},
 	} {

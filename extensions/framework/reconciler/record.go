@@ -350,7 +350,7 @@ func (r *reconciler) recordLeft(o *observation) {
 		why = fmt.Sprintf("its mark was removed, and nothing will open its scheduling gate; to queue it, set annotation %s to \"true\" again, or delete it", wellknown.SuspendAnnotation)
 	case o.state.Suspended:
 		// Nothing else says why it does not start.
-		why = "its mark was removed; it stays suspended until someone unsuspends it"
+		why = fmt.Sprintf("it has no mark; it stays suspended until someone unsuspends it, or queues it with annotation %s: \"true\"", wellknown.SuspendAnnotation)
 	}
 	r.Events.Repeat(r.event(o, corev1.EventTypeNormal, wellknown.EventLeftQueue, fmt.Sprintf(
 		"QueueUnit %s was deleted and the job left the queue: %s", o.unit.Name, why), ""))
