@@ -24,6 +24,9 @@ const (
 	// silentAfter is how long a new unit waits for a write of the controller before an outage of the controller is
 	// reported. A running controller writes to it after a second.
 	silentAfter = 3 * time.Second
+	// muteAfter is how long a unit has no reason before this is reported although a controller runs. It is long enough
+	// for the reasons of a large burst, so that these jobs do not get another event each.
+	muteAfter = 5 * time.Minute
 	// askAgain is when to check again whether Kueue is installed.
 	askAgain = time.Minute
 	// refusedAfter is how long a change must fail before it is reported, unless the API server forbids it.
@@ -67,6 +70,9 @@ func (r *reconciler) explainUnit(ctx context.Context, o *observation, decided de
 		r.Events.Keep(r.event(o, corev1.EventTypeWarning, wellknown.EventQueued, fmt.Sprintf(
 			"QueueUnit %s is being deleted, and the job is queued again when the unit is gone; these finalizers keep it: %s; ask whoever set them to remove them",
 			o.unit.Name, strings.Join(o.unit.Finalizers, ", ")), string(o.unit.UID)+"/deleted"))
+	case silent && !o.now.Before(since.Add(muteAfter)): // the API server may refuse the writes of the controller
+		r.Events.Keep(r.event(o, corev1.EventTypeWarning, wellknown.EventQueued, fmt.Sprintf(
+			"QueueUnit %s is waiting, and %s has not written why; look at the events of the unit, or ask an administrator to read the log of the controller", o.unit.Name, controllerName), "mute"))
 	case silent:
 		r.Events.Forget(uid)
 	default:
@@ -74,6 +80,9 @@ func (r *reconciler) explainUnit(ctx context.Context, o *observation, decided de
 	}
 	if silent {
 		after = max(since.Add(silentAfter).Sub(o.now), 0)
+		if after == 0 {
+			after = max(since.Add(muteAfter).Sub(o.now), 0)
+		}
 	}
 	return after, true
 }

@@ -271,6 +271,22 @@ func TestANewJobIsNotifiedOfAnOutageAfterThreeSecondsAndOthersWhenItIsTheirTurn(
 	}
 }
 
+func TestAJobIsNotifiedWhenARunningControllerDoesNotSayWhyItWaits(t *testing.T) {
+	r, said := explaining(t)
+	for _, step := range []struct{ at, after time.Duration }{{0, silentAfter}, {silentAfter, muteAfter - silentAfter}, {muteAfter, 0}} {
+		if after := r.explained(t, marked(), waitingUnit(""), noon.Add(step.at)); after != step.after {
+			t.Errorf("after %v it is looked at again after %v", step.at, after)
+		}
+		if says := strings.Contains(said.says(), "kube-queue-controller has not written why"); says != (step.at == muteAfter) {
+			t.Errorf("after %v it is notified %q", step.at, said.says())
+		}
+	}
+	r.explained(t, marked(), waitingUnit("QuotaExceeded"), noon.Add(muteAfter))
+	if !strings.Contains(said.says(), "is waiting: QuotaExceeded") {
+		t.Errorf("then it is notified %q", said.says())
+	}
+}
+
 func TestAJobIsNotifiedWhenNobodyHasToDoAnythingAnyMore(t *testing.T) {
 	r, said := explaining(t)
 	last, written := "", 0
