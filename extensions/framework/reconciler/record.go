@@ -240,6 +240,8 @@ func (r *reconciler) recordPodsLowered(o *observation) {
 func (r *reconciler) whyLate(o *observation) string {
 	owner := decision.PartOf(r.kind, o.job)
 	switch {
+	case o.state.Released != "":
+		return "it was released before and its QueueUnit is gone, or it is a copy of a released job and the hold policy of its kind is missing (chart value holdPolicies.by)"
 	case r.memory.is(o.job.GetUID(), isMarkedLate):
 		return fmt.Sprintf("annotation %s was added after the job was created; create jobs with it", wellknown.SuspendAnnotation)
 	case owner != nil:

@@ -193,20 +193,24 @@ func TestALateSuspensionSaysItsCause(t *testing.T) {
 	unmarkedJob.Spec.Suspend = nil
 	markedJob := unmarkedJob.DeepCopy()
 	markedJob.Annotations = map[string]string{wellknown.SuspendAnnotation: "true"}
+	releasedJob := unmarkedJob.DeepCopy()
+	releasedJob.Annotations = map[string]string{wellknown.SuspendAnnotation: "false", wellknown.ReleasedAnnotation: "1"}
 	for name, test := range map[string]struct {
 		see  func(*reconciler)
 		says string
+		job  *batchv1.Job
 	}{
-		"it was created with the mark": {func(r *reconciler) { r.jobHandler().OnAdd(markedJob, false) }, "nothing suspended the job when it was created; the hold policy of its kind is missing"},
+		"it was created with the mark": {func(r *reconciler) { r.jobHandler().OnAdd(markedJob, false) }, "nothing suspended the job when it was created; the hold policy of its kind is missing", markedJob},
 		"it was marked later": {func(r *reconciler) {
 			r.jobHandler().OnAdd(unmarkedJob, false)
 			r.jobHandler().OnUpdate(unmarkedJob, markedJob)
-		}, "annotation scheduling.x-k8s.io/suspend was added after the job was created"},
+		}, "annotation scheduling.x-k8s.io/suspend was added after the job was created", markedJob},
+		"its unit is gone": {func(*reconciler) {}, "it was released before and its QueueUnit is gone, or it is a copy of a released job", releasedJob},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, said := explaining(t)
 			test.see(r)
-			o, decided, err := r.decide(queuedKey, markedJob, nil, noon)
+			o, decided, err := r.decide(queuedKey, test.job, nil, noon)
 			if err != nil || decided.Action != decision.HoldLate {
 				t.Fatal(decided, err)
 			}
