@@ -298,3 +298,13 @@ func (r *reconciler) recordRefusal(o *observation, action decision.Action, lasts
 			"%s but the API server refuses that (kube-queue retries); correct the webhook or policy that the error names, or the job: %s", message, words), ""))
 	}
 }
+
+// recordGrowthRefusal reports that the API server does not allow a change for the growth of a job, so that pods stay at
+// the gate.
+func (r *reconciler) recordGrowthRefusal(o *observation, err error) {
+	if refused(err) {
+		r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRefused, fmt.Sprintf(
+			"Pods of the job wait at the scheduling gate, because the API server refuses to open it or to change QueueUnits for them (kube-queue retries); correct the webhook, policy or quota that the error names: %s",
+			refusalOf(err)), "growth"))
+	}
+}

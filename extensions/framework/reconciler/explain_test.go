@@ -411,3 +411,14 @@ func TestAWebhookThatDoesNotRespondRefusesAsLongAsItDoesNot(t *testing.T) {
 		t.Errorf("it lasts %v", lasts)
 	}
 }
+
+func TestARefusalOfGrowthIsReported(t *testing.T) {
+	r, said := explaining(t)
+	o := &observation{key: queuedKey, job: marked(), unit: waitingUnit("")}
+	r.recordGrowthRefusal(o, nil)
+	r.recordGrowthRefusal(o, errors.New("no answer"))
+	r.recordGrowthRefusal(o, failed([]error{nil, fmt.Errorf("creating a unit: %w", apierrors.NewForbidden(v1alpha1.Resource("queueunits"), "a", errors.New("the quota is full")))}))
+	if len(said.repeated) != 1 || said.repeated[0].Reason != wellknown.EventUnitRefused || !strings.HasSuffix(said.repeated[0].Message, "the quota is full") {
+		t.Errorf("reported is %v", said.repeated)
+	}
+}

@@ -62,6 +62,7 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	if err == nil && decided.Action == decision.Nothing {
 		var grown time.Duration
 		grown, err = r.grow(ctx, o, growth)
+		r.recordGrowthRefusal(o, err)
 		after = sooner(after, grown)
 	}
 	return sooner(after, explained), cmp.Or(err, uncleared)
