@@ -22,7 +22,7 @@ func (adapter) State(object framework.Object) framework.JobState {
 		// submitter starts after that, and does not count.
 		Ready: running,
 		// The operator does not suspend a job that it refuses. Without a cluster, it has no pods.
-		Stopped:     state == rayv1.JobDeploymentStatusSuspended || refused(&job.Status) && job.Status.RayClusterName == "",
+		Stopped:     state == rayv1.JobDeploymentStatusSuspended || job.Spec.Suspend && refused(&job.Status) && job.Status.RayClusterName == "",
 		Lingers:     lingers(state),
 		Unstoppable: unstoppable(&job.Spec.RayJobSpec),
 		End:         end(job),
