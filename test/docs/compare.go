@@ -100,6 +100,8 @@ func read(text string) []line {
 		switch {
 		case whole == "":
 			columns = nil
+		case whole == elided:
+			lines = append(lines, line{cells: []string{elided}})
 		case header.MatchString(whole):
 			titles, columns = whole, column.FindAllStringIndex(whole, -1)
 			lines = append(lines, line{cells: cells(whole, titles, columns)})

@@ -42,8 +42,9 @@ train-ccccc-job-9af2526000   Enqueued   4s    used 1500m of max 2
 		"another line where both ends are left out": {"[...]\nb: 2\nc: 3\n[...]\n", "a: 1\nb: 2\nc: 4\nd: 5\n", "c: 4"},
 		"a table of the plugin": {"Ahead of it:\n  NAMESPACE   NAME    PHASE     AGE   ENDS-BEFORE\n  research    a       Running   4s\n",
 			"Ahead of it:\n  NAMESPACE   NAME    PHASE     AGE     ENDS-BEFORE\n  research    a       Running   1m14s\n", ""},
-		"left out at the end": {"a: 1\n[...]\n", "a: 1\nb: 2\n", ""},
-		"points in time":      {"at: \"2026-11-23T01:20:21Z\"", "at: \"2027-01-01T00:00:00Z\"", ""},
+		"rows left out at the end": {"NAME   AGE\na      1s\n[...]\n", "NAME   AGE\na      2s\nb      2s\n", ""},
+		"left out at the end":      {"a: 1\n[...]\n", "a: 1\nb: 2\n", ""},
+		"points in time":           {"at: \"2026-11-23T01:20:21Z\"", "at: \"2027-01-01T00:00:00Z\"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := new(Names).Compare(test.shown, test.actual)
