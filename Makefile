@@ -148,7 +148,13 @@ tools:
 
 .PHONY: test-unit
 test-unit: tools ## Run the unit tests of the core and of the adapters, and a trace with all policies
-	$(TEST) -timeout 30m $(PURE) ./test/traces
+	@failed=0; $(MAKE) --no-print-directory SHORT=$(SHORT) test-traces || failed=1; \
+	$(TEST) -timeout 30m $(PURE) || failed=1; exit $$failed
+
+# Apart from the unit tests, because it has a short form.
+.PHONY: test-traces
+test-traces: tools
+	$(SHORT_TEST) -timeout 30m ./test/traces
 
 .PHONY: test-race
 test-race: tools ## Run the other unit tests with the race detector
