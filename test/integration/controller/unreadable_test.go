@@ -201,9 +201,11 @@ func TestUnreadableUnitsDoNotBlockOthers(t *testing.T) {
 	s.used("3")
 	s.patch("first", `{"spec": {"resource": {"cpu": "1e1.5"}}}`)
 	s.isReported("first", 1, `spec.resource.cpu: "1e1.5"`)
-	s.patch("second", `{"spec": {"priority": 1}}`)
+	s.unit("third", `resource: {cpu: 2}`) // it would fit beside second without first
+	s.becomes("third", "reason", "QuotaExceeded")
 	s.used("3")
 	s.becomes("second", "phase", "Enqueued")
+	must(t, s.units.Delete(t.Context(), "third", metav1.DeleteOptions{}))
 	s.end("first")
 	s.becomes("second", "phase", "Dequeued")
 	s.used("2")
