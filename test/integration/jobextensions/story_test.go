@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -178,16 +179,18 @@ func (s *story) evicted(status metav1.ConditionStatus, reason wellknown.Reason) 
 	})
 }
 
-// decide writes a unit's status as the controller does.
+// decide writes a unit's status as the controller does. job-extensions may write the unit at the same time.
 func (s *story) decide(status map[string]any) {
 	s.Helper()
-	unit := s.unit()
-	if unit == nil {
-		s.Fatal("there is no unit to decide on")
-	}
-	data := asJSON(map[string]any{"metadata": map[string]any{"resourceVersion": unit.ResourceVersion}, "status": status})
-	_, err := s.decider.SchedulingV1alpha1().QueueUnits(s.ns).Patch(s.Context(), unit.Name, types.MergePatchType, []byte(data), metav1.PatchOptions{}, "status")
-	s.must(err)
+	s.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		unit := s.unit()
+		if unit == nil {
+			s.Fatal("there is no unit to decide on")
+		}
+		data := asJSON(map[string]any{"metadata": map[string]any{"resourceVersion": unit.ResourceVersion}, "status": status})
+		_, err := s.decider.SchedulingV1alpha1().QueueUnits(s.ns).Patch(s.Context(), unit.Name, types.MergePatchType, []byte(data), metav1.PatchOptions{}, "status")
+		return err
+	}))
 }
 
 // admit admits the unit as the controller does. Its checks, which may annotate the pods, have passed.
