@@ -79,8 +79,12 @@ func TestTheJobAfterTheLastOfMaxJobsWaits(t *testing.T) {
 			for _, name := range names[:c.most] {
 				l.WaitForPhase("Job", name, "Dequeued", "Running")
 			}
-			for _, name := range names {
+			for _, name := range names[:c.most] {
 				l.Finish(harness.Jobs, name)
+			}
+			l.WaitForPhase("Job", names[c.most], "Running")
+			l.Finish(harness.Jobs, names[c.most])
+			for _, name := range names {
 				l.WaitForPhase("Job", name, "Succeeded")
 			}
 			l.ExpectFree()
