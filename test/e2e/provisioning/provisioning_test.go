@@ -265,10 +265,12 @@ func TestTheJobOfTheAcceptanceFileGetsItsNode(t *testing.T) {
 	s.ExpectFree()
 }
 
-const batch = `
+// batch is a Job with 2 pods.
+func batch(name string) string {
+	return `
 apiVersion: batch/v1
 kind: Job
-metadata: {name: batch, annotations: {scheduling.x-k8s.io/suspend: "true"}}
+metadata: {name: ` + name + `, annotations: {scheduling.x-k8s.io/suspend: "true"}}
 spec:
   parallelism: 2
   completions: 2
@@ -277,12 +279,14 @@ spec:
       restartPolicy: Never
       containers: [{name: main, image: train, resources: ` + gpu + `}]
 `
+}
 
-// The test goes through all ways in which an autoscaler can fail, with the same job.
+// The test goes through all ways in which an autoscaler can fail. Two jobs take turns, because the backoff of a job
+// doubles.
 func TestARequestThatFailsIsRepeated(t *testing.T) {
 	s := begin(t, "failing")
 	s.answer(autoscaler.Fail("NoStock", "there are no GPUs left"))
-	s.Apply(batch)
+	s.Apply(batch("batch"))
 	s.says("Job", "batch", v1alpha1.PhaseBackoff, "NoStock: there are no GPUs left")
 	s.ExpectFree() // no quota is held meanwhile
 	s.WaitForEvent("batch", "ProvisioningFailed")
@@ -299,21 +303,28 @@ func TestARequestThatFailsIsRepeated(t *testing.T) {
 	s.answer(autoscaler.Provision())
 	s.WaitForPhase("Job", "batch", v1alpha1.PhaseRunning)
 	s.runs("batch.kubernetes.io/job-name=batch", 2, strings.TrimSuffix(requests[0].GetName(), "2")+"3")
+	s.Delete(harness.Jobs, "batch")
+	s.gone()
+
+	s.Apply(batch("running"))
+	s.WaitForPhase("Job", "running", v1alpha1.PhaseRunning)
+	first := s.requests()[0].GetName()
+	s.runs("batch.kubernetes.io/job-name=running", 2, first)
 	// The booking ends while the pods run, and nothing happens.
 	s.answer(autoscaler.Expire())
 	harness.Never(t, 3*time.Second, "the job is stopped", func() (bool, string) {
-		unit := s.Unit("Job", "batch")
+		unit := s.Unit("Job", "running")
 		return unit.Status.Phase != v1alpha1.PhaseRunning || unit.Status.Attempts != 1, string(unit.Status.Phase)
 	})
 	s.answer(autoscaler.Revoke("maintenance"))
-	s.WaitForEvent("batch", "AdmissionCheckRetry")
-	s.says("Job", "batch", v1alpha1.PhaseBackoff, "maintenance")
+	s.WaitForEvent("running", "AdmissionCheckRetry")
+	s.says("Job", "running", v1alpha1.PhaseBackoff, "maintenance")
 	s.answer(autoscaler.Provision())
 	harness.Eventually(t, 2*time.Minute, "it runs again", func() (bool, string) {
-		unit := s.Unit("Job", "batch")
+		unit := s.Unit("Job", "running")
 		return unit.Status.Phase == v1alpha1.PhaseRunning && unit.Status.Attempts == 2, fmt.Sprintf("%s: %s", unit.Status.Phase, unit.Status.Message)
 	})
-	s.runs("batch.kubernetes.io/job-name=batch", 2, strings.TrimSuffix(requests[0].GetName(), "2")+"4")
-	s.Delete(harness.Jobs, "batch")
+	s.runs("batch.kubernetes.io/job-name=running", 2, strings.TrimSuffix(first, "1")+"2")
+	s.Delete(harness.Jobs, "running")
 	s.gone()
 }
