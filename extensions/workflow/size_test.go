@@ -83,7 +83,7 @@ func TestSizesThatCannotBeReadSayWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
 			size, err := parseSize(test.text)
-			if took := time.Since(start); took > 2*time.Second {
+			if took := time.Since(start); took > 10*time.Second {
 				t.Errorf("it took %v", took)
 			}
 			if err == nil {

@@ -76,7 +76,7 @@ func TestEvents(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("they report %q, want %q", got, want)
 	}
-	if took := time.Since(start); took > time.Second {
+	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }
