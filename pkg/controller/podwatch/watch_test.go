@@ -266,34 +266,17 @@ func TestADeletedPodCountsNoLongerThanItsGracePeriod(t *testing.T) {
 	}
 	d.podSeen(d.pod("", deleted))
 	d.uses("", 1)
-	deadline := time.After(10 * time.Second)
-	for !d.clock.HasWaiters() {
-		select {
-		case <-deadline:
-			t.Fatal("nobody waits for the end of the grace period")
-		case <-time.After(time.Millisecond):
-		}
-	}
+	require.Becomes(t, "somebody waits for the end of the grace period", d.clock.HasWaiters)
 	d.clock.Step(59 * time.Second)
 	d.uses("", 1)
 	d.clock.Step(2 * time.Second)
-	for d.pending() == 0 {
-		select {
-		case <-deadline:
-			t.Fatal("the end of the grace period was not reported")
-		case <-time.After(time.Millisecond):
-		}
-	}
+	require.Becomes(t, "the end of the grace period is reported", func() bool { return d.pending() > 0 })
 	d.clock.SetTime(d.clock.Now().Add(-10 * time.Second))
 	d.uses("", 1)
-	for d.pending() == 0 {
-		select {
-		case <-deadline:
-			t.Fatal("the end of the grace period was not reported after the clock was set back")
-		case <-time.After(time.Millisecond):
-			d.clock.Step(time.Second)
-		}
-	}
+	require.Becomes(t, "the end of the grace period is reported after the clock was set back", func() bool {
+		d.clock.Step(time.Second)
+		return d.pending() > 0
+	})
 	d.uses("", 0)
 	d.busy(0) // it may exist forever
 	// Later observations of the pod change nothing.
