@@ -113,7 +113,7 @@ func (s *stage) expectNoStaleConditions() {
 const (
 	jobs  = 50
 	long  = 4
-	large = 5
+	large = 2
 )
 
 func name(number int) string { return fmt.Sprintf("wave-%d", number) }
