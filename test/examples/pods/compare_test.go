@@ -120,9 +120,7 @@ func (c *comparison) expectSame() {
 		select {
 		case <-tick.C:
 		case <-end.C:
-			for _, line := range wrong {
-				c.t.Error(line)
-			}
+			c.t.Errorf("the pods were not for %v as their units request:\n%s", quiet, strings.Join(wrong, "\n"))
 			return
 		}
 		if wrong = c.differences(); len(wrong) > 0 {
