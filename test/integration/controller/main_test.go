@@ -4,8 +4,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -101,9 +99,5 @@ func withoutUnitPolicy(t *testing.T) {
 	t.Helper()
 	_, err := cluster.Kubectl(t.Context(), "delete", "validatingadmissionpolicybinding", "kube-queue-units")
 	must(t, err)
-	t.Cleanup(func() {
-		if err := cluster.Install(context.Background()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	})
+	t.Cleanup(func() { must(t, cluster.Install(context.Background())) })
 }
