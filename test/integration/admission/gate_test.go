@@ -228,6 +228,8 @@ func TestNobodyTakesAPodPastItsGate(t *testing.T) {
 			}
 		})
 	}
+	jobController := podsOf(t, g.namespace, "system:serviceaccount:kube-system:job-controller")
+	allowed(t, "the Job controller adopts a queued pod", patch(jobController, "waits", `{`+job+`}`, metav1.DryRunAll))
 	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
 	allowed(t, "job-extensions evicts a queued pod", g.extensions.Delete(t.Context(), "runs", dryRun))
 	forbidden(t, "job-extensions deletes another pod", g.extensions.Delete(t.Context(), "plain", dryRun), "job-extensions changes and deletes only pods with label")

@@ -75,6 +75,11 @@ use-service-account-credentials.
 'system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager'
 {{- end -}}
 
+{{/* The Job controller, a part of Kubernetes. */}}
+{{- define "kube-queue.jobControllers" -}}
+'system:serviceaccount:kube-system:job-controller', 'system:kube-controller-manager'
+{{- end -}}
+
 {{- define "kube-queue.controllerUser" -}}
 system:serviceaccount:{{ include "kube-queue.namespace" . }}:kube-queue-controller
 {{- end -}}

@@ -93,7 +93,7 @@ object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(fal
   {{- end }}
   {{- $managed := include "kube-queue.podControllers" (list . "true") | fromJsonArray }}
   {{- if has "jobs.batch" $managed }}
-  (kind == 'jobs.batch' && request.userInfo.?username.orValue('') in ['system:serviceaccount:kube-system:job-controller', 'system:kube-controller-manager']) ||
+  (kind == 'jobs.batch' && request.userInfo.?username.orValue('') in [{{ include "kube-queue.jobControllers" . }}]) ||
   {{- end }}
   (kind in ['{{ join "', '" $managed }}'{{ if include "kube-queue.executorLabel" . }}, 'pods.v1'{{ end }}]
     && authorizer.group('scheduling.x-k8s.io').resource('queueunits').namespace(request.namespace)
@@ -347,9 +347,11 @@ spec:
     messageExpression: >-
       'only kube-queue changes ' + variables.changed.join(', ') + ' of a queued pod; delete the pod, and create it again'
     reason: Forbidden
-  # Labels of a selector can make a controller adopt a pod.
+  # The Job controller takes each pod without a controller that the selector of a Job matches. If it could not, it would do nothing
+  # else for the Job. Such a pod still waits at its gate, and counts for its own unit.
   - expression: >-
       variables.jobs.size() == 0 || variables.jobs[0] == variables.jobs[1]
+      || (variables.jobs[0].size() == 0 && request.userInfo.?username.orValue('') in [{{ include "kube-queue.jobControllers" . }}])
       || request.userInfo.?username.orValue('') in [{{ include "kube-queue.garbageCollectors" . }}] || variables.mayRelease
     message: >-
       a queued pod cannot become or stop being a part of a job, because its quota is charged for it; delete the pod, and create it again

@@ -98,11 +98,13 @@ spec:
       request.userInfo.?username.orValue('') in [{{ include "kube-queue.garbageCollectors" . }}]
   - name: labels
     expression: "oldObject.metadata.?labels.orValue({})"
-  # The Job that a label names takes a pod without an owner. If it could not, its controller would do nothing else for the Job.
+  # The Job controller takes each pod without a controller that the selector of a Job matches. If it could not, it would do nothing
+  # else for the Job.
   - name: adopted
     expression: >-
-      variables.owners[0].size() == 0 && variables.owners[1].size() == 1
-      && variables.controllers[1] == ['batch/Job/' + variables.labels[?'batch.kubernetes.io/controller-uid'].orValue('')]
+      variables.controllers[0].size() == 0 && variables.controllers[1].exists(o, o.startsWith('batch/Job/'))
+      && variables.owners[0].all(o, o in variables.owners[1])
+      && request.userInfo.?username.orValue('') in [{{ include "kube-queue.jobControllers" . }}]
   - name: changed
     expression: >-
       (variables.labels.map(k, k).filter(k, k in {{ include "kube-queue.attributionLabels" . }}
