@@ -153,6 +153,23 @@ func TestAUnitThatIsDeactivatedDoesNotShowThatItWaitsForPods(t *testing.T) {
 	}
 }
 
+// The unit in front lacks something else, so the one behind is not tried.
+func TestAUnitBehindTheFrontIsCorrectedWhenWhatItShowsBecomesFree(t *testing.T) {
+	w := newWorld(t, scheduler.Options{Policy: queue.Block}, leaf("root", map[string]string{"cpu": "4", "gpu": "1"}, "a"))
+	w.submit("a/1", map[string]string{"cpu": "3", "gpu": "1"})
+	w.submit("a/2", cpu("1"))
+	w.settle()
+	w.submit("a/waits", cpu("1"))
+	w.after(2 * time.Second)
+	w.submit("a/front", gpu("1"), priority(1))
+	w.after(2 * time.Second)
+	w.finish("a/2")
+	w.after(2 * time.Second)
+	if found := w.writes("a/waits", scheduler.Explain); len(found) != 2 || found[0].Reason != wellknown.ReasonQuotaExceeded || found[1].Reason != wellknown.ReasonNotAtFront {
+		t.Errorf("its explanations are %v", found)
+	}
+}
+
 // It is tried again apart from the units that it was refused with, and refused for a cause other than it shows. Both
 // are true then.
 func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testing.T) {

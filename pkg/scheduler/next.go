@@ -51,7 +51,7 @@ func (s *Scheduler) admit(now time.Time) {
 		for s.hasMore() {
 			s.restoreClaims(now)
 			s.book(now)
-			s.wakeFreed() // a refusal can end a reservation, which allows borrowing again
+			s.wakeFreed(now) // a refusal can end a reservation, which allows borrowing again
 			s.prove(now)
 			s.unproveGrown()
 			s.checkClaims(now)
@@ -111,10 +111,17 @@ func (s *Scheduler) hasMore() bool {
 	return len(s.freed) > 0 || len(s.unproven) > 0 || s.grown() || s.claimsStale || s.seekClaimants || len(s.claimants) > 0 || s.hasStaleBookings()
 }
 
-// wakeFreed activates the queues that may have something to try in the freed spaces.
-func (s *Scheduler) wakeFreed() {
+// wakeFreed activates the queues that may have something to try in the freed spaces. If a queue only tries its front, its
+// other units may still show that they lack what is free now.
+func (s *Scheduler) wakeFreed(now time.Time) {
 	for _, space := range s.freed {
-		s.waitIndex.Wake(space, func(q *queue.Queue) { s.activate(s.queues[q.Group.Queue()]) })
+		s.waitIndex.Wake(space, func(woken *queue.Queue) {
+			q := s.queues[woken.Group.Queue()]
+			s.activate(q)
+			if q.Policy.FrontOnly {
+				s.explainer.lookAt(q, now, CorrectionDelay)
+			}
+		})
 	}
 	s.freed = s.freed[:0]
 	clear(s.isFreed)
