@@ -147,6 +147,7 @@ tools:
 	@go build -o $(TOOLS)/ ./hack/testprofile
 
 .PHONY: test-unit
+test-unit: export RAPID_SEED = $(if $(SHORT),1)
 test-unit: tools ## Run the unit tests of the core and of the adapters, and a trace with all policies
 	@failed=0; $(MAKE) --no-print-directory SHORT=$(SHORT) test-traces || failed=1; \
 	$(TEST) -timeout 30m $(PURE) || failed=1; exit $$failed
