@@ -28,7 +28,7 @@ type chartFence struct {
 	ScaledElastic   string `json:"scaledElastic,omitempty"`
 	// sized: rules limit the size, or no field decides it.
 	sized bool
-	// Rules hold for two readable objects that are not suspended.
+	// Rules hold for two readable objects.
 	Rules []fenceRule `json:"rules"`
 	// Own: the spec differs only in fields that job-extensions sets.
 	Own string `json:"own"`
@@ -38,8 +38,8 @@ type fenceRule struct {
 	Expression string `json:"expression"`
 	// Fields are the fields that the rule is about, for the message.
 	Fields string `json:"fields"`
-	// Always: the rule holds for suspended objects too. Their operator may not have stopped the pods yet, and stops
-	// those of an invalid object never.
+	// Always: the rule holds for suspended objects too. Their operator might not have stopped the pods yet, and never
+	// stops those of an invalid object.
 	Always bool `json:"always,omitempty"`
 }
 

@@ -485,13 +485,19 @@ func TestAReservationAwaitsThePodsOfADeletedJob(t *testing.T) {
 	expectReleased(t, w)
 }
 
-// In a queue without reservations, a waiting job is tried again when its limit is lowered so that it ends in time.
-func TestAJobPassesAReservationWhenItsLimitIsLowered(t *testing.T) {
+// besideAReservation returns a world with queue root-b beside a reservation of root-a, which waits for a/runs to end.
+func besideAReservation(t *testing.T) *world {
 	w := reserving(t, limited("root", 8, limited("a", 8), limited("b", 8)), "root-a")
 	w.submit("a/runs", cpu("4"), maxTime(time.Hour))
 	w.settle()
 	w.submit("a/large", cpu("8"))
 	w.after(2 * time.Minute)
+	return w
+}
+
+// In a queue without reservations, a waiting job is tried again when its limit is lowered so that it ends in time.
+func TestAJobPassesAReservationWhenItsLimitIsLowered(t *testing.T) {
+	w := besideAReservation(t)
 	w.submit("b/late", cpu("4"), maxTime(59*time.Minute))
 	w.settle()
 	expectReleased(t, w, "a/runs")
@@ -502,11 +508,7 @@ func TestAJobPassesAReservationWhenItsLimitIsLowered(t *testing.T) {
 
 // In a queue without reservations, a job also passes an equal one of the same queue that would end too late.
 func TestAJobPassesAReservationAndAnEqualJobThatWouldEndLate(t *testing.T) {
-	w := reserving(t, limited("root", 8, limited("a", 8), limited("b", 8)), "root-a")
-	w.submit("a/runs", cpu("4"), maxTime(time.Hour))
-	w.settle()
-	w.submit("a/large", cpu("8"))
-	w.after(2 * time.Minute)
+	w := besideAReservation(t)
 	w.submit("b/long", cpu("4"))
 	w.settle()
 	w.submit("b/short", cpu("4"), maxTime(10*time.Minute))

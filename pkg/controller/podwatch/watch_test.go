@@ -208,10 +208,6 @@ func TestAPodWhoseGracePeriodOverflowsIsCharged(t *testing.T) {
 func TestAChangeThatMakesNoDifferenceIsNotReported(t *testing.T) {
 	d := newDesk(t, backend.AllPods)
 	handler := follow.Changes(samePod, d.podSeen, d.podGone)
-	deleted := func(p *corev1.Pod) {
-		p.DeletionTimestamp = &metav1.Time{Time: d.clock.Now().Add(30 * time.Second)}
-		p.DeletionGracePeriodSeconds = ptr.To[int64](30)
-	}
 	first := d.pod(`resourceVersion: "1"`)
 	handler.OnAdd(first, false)
 	d.uses("", 1)
@@ -224,7 +220,7 @@ func TestAChangeThatMakesNoDifferenceIsNotReported(t *testing.T) {
 		{"a status", d.pod(`resourceVersion: "2"`, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), 0, 1},
 		{"a label", d.pod(`resourceVersion: "2", labels: {a: b}`), 0, 1},
 		{"an owner", d.pod(`resourceVersion: "2", ownerReferences: [{uid: job, controller: true}]`), 1, 1},
-		{"a deletion", d.pod(`resourceVersion: "2"`, deleted), 1, 1},
+		{"a deletion", d.pod(`resourceVersion: "2"`, d.deleted), 1, 1},
 		{"an end", d.pod(`resourceVersion: "2"`, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), 1, 0},
 		{"another pod of the name", d.pod(`resourceVersion: "2"`, func(p *corev1.Pod) { p.UID = "other" }), 2, 1},
 	} {
@@ -258,13 +254,15 @@ func TestAnOwnerIsReportedWhenItsOwnOwnerChanges(t *testing.T) {
 	}
 }
 
+// deleted makes a pod one that was just deleted, with a grace period of 30 s.
+func (d *desk) deleted(p *corev1.Pod) {
+	p.DeletionTimestamp = &metav1.Time{Time: d.clock.Now().Add(30 * time.Second)}
+	p.DeletionGracePeriodSeconds = ptr.To[int64](30)
+}
+
 func TestADeletedPodCountsNoLongerThanItsGracePeriod(t *testing.T) {
 	d := newDesk(t, backend.AllPods)
-	deleted := func(p *corev1.Pod) {
-		p.DeletionTimestamp = &metav1.Time{Time: d.clock.Now().Add(30 * time.Second)}
-		p.DeletionGracePeriodSeconds = ptr.To[int64](30)
-	}
-	d.podSeen(d.pod("", deleted))
+	d.podSeen(d.pod("", d.deleted))
 	d.uses("", 1)
 	require.Becomes(t, "somebody waits for the end of the grace period", d.clock.HasWaiters)
 	d.clock.Step(59 * time.Second)
@@ -285,7 +283,7 @@ func TestADeletedPodCountsNoLongerThanItsGracePeriod(t *testing.T) {
 		p.DeletionGracePeriodSeconds = ptr.To[int64](30)
 	}))
 	d.uses("", 0)
-	d.podGone(d.pod("", deleted))
+	d.podGone(d.pod("", d.deleted))
 	d.uses("", 0)
 	if len(d.ending.pods) > 0 {
 		t.Error("a pod that is gone is still watched")
@@ -295,12 +293,8 @@ func TestADeletedPodCountsNoLongerThanItsGracePeriod(t *testing.T) {
 // A finalizer can keep a deleted pod after it has ended.
 func TestTheEndOfAGracePeriodDoesNotBringBackWhatAPodWasBefore(t *testing.T) {
 	d := newDesk(t, backend.AllPods)
-	deleted := func(p *corev1.Pod) {
-		p.DeletionTimestamp = &metav1.Time{Time: d.clock.Now().Add(30 * time.Second)}
-		p.DeletionGracePeriodSeconds = ptr.To[int64](30)
-	}
-	d.podSeen(d.pod("", deleted))
-	ended := d.pod(`resourceVersion: "2"`, deleted, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
+	d.podSeen(d.pod("", d.deleted))
+	ended := d.pod(`resourceVersion: "2"`, d.deleted, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
 	require.NoError(t, d.Watch.pods.GetStore().Add(ended))
 	d.podSeen(ended)
 	d.uses("", 0)

@@ -35,7 +35,7 @@ job. A Job may have the label of its pods, with its own UID.
 #
 # The controller of a job, which also decides whether the job is queued itself, is kept for the same reason.
 #
-# Nobody adds owners: if a job is deleted, the garbage collector takes its part off it, instead of deleting the part, if that has
+# Only the Job controller adds owners: if a job is deleted, the garbage collector takes its part off it, instead of deleting the part, if that has
 # another owner. Only the garbage collector removes owners. Controllers do so when labels no longer match their selectors, so
 # the labels of pods of a Job, whose selector can be anything, are kept too. New labels can be added. KubeRay creates
 # another pod in place of one whose labels name another group or type, which both run.
