@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -32,7 +31,7 @@ type booking struct {
 	// ending are the charges that end by then, as summed by endingOf. planned is the charge of the unit.
 	ending  []charge
 	planned quota.Charge
-	// changes is the value of claims.changes when this was computed.
+	// changes is the value of claims.changes that this was computed for.
 	changes uint64
 }
 
@@ -42,7 +41,7 @@ const scanInterval = time.Second
 
 // book updates the bookings of all queues.
 func (s *Scheduler) book(now time.Time) {
-	if s.planner == nil {
+	if s.planner == nil || s.booking == 0 && len(s.bookings) == 0 {
 		return
 	}
 	for _, b := range slices.Clone(s.bookings) {
@@ -104,7 +103,7 @@ func (s *Scheduler) seekOldest(queues []*queueState, now time.Time) {
 	if len(due) == 0 {
 		return
 	}
-	s.planEnds(endingOf(s.holdings(now)), func() {
+	s.planEnds(endingOf(nil, s.holdings(now)), func() {
 		for _, q := range due {
 			var refused *queue.Shape // the items of a shape are visited in a row
 			item := q.Oldest(func(item *queue.Item) bool {
@@ -178,19 +177,24 @@ func (s *Scheduler) plan(b *booking, now time.Time) (isPossible bool) {
 	b.planned = quota.Charge{Demand: b.unit.Demand}
 	all := s.holdings(now)
 	slices.SortFunc(all, func(a, b holding) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.since, b.since)) })
-	n := sort.Search(len(all)+1, func(n int) bool { // more of them never make it fit less
-		fits := n > len(all)
-		if !fits {
-			s.planEnds(endingOf(all[:n]), func() { fits = s.fitsLater(b.queue, &b.unit.item) })
+	n, most := 0, len(all)+1 // more of them never make it fit less
+	var ending, ended []charge
+	for counted := 0; n < most; { // ended are the first counted ones, which are not enough
+		middle := (n + most) / 2
+		more, fits := endingOf(ended, all[counted:middle]), false
+		s.planEnds(more, func() { fits = s.fitsLater(b.queue, &b.unit.item) })
+		if fits {
+			most, ending = middle, more
+		} else {
+			n, counted, ended = middle+1, middle, more
 		}
-		return fits
-	})
+	}
 	if n > len(all) {
 		return false
 	}
-	b.start, b.ending = instantOf(now), nil
+	b.start, b.ending = instantOf(now), ending
 	if n > 0 {
-		b.start, b.ending = all[n-1].end, endingOf(all[:n])
+		b.start = all[n-1].end
 	}
 	b.changes = s.changes
 	s.retryDelayed()
@@ -233,13 +237,16 @@ func (s *Scheduler) holdings(now time.Time) (all []holding) {
 	return all
 }
 
-// endingOf returns the charges summed by group and by whether they are preemptible.
-func endingOf(holdings []holding) (all []charge) {
+// endingOf returns the charges, and those that were summed before, by group and by whether they are preemptible.
+func endingOf(summed []charge, holdings []holding) []charge {
 	type kind struct {
 		group       quota.Group
 		preemptible bool
 	}
-	places := map[kind]int{}
+	all, places := slices.Clone(summed), map[kind]int{}
+	for i, c := range all {
+		places[kind{c.group, c.Demand.Preemptible}] = i
+	}
 	for _, h := range holdings {
 		k := kind{h.group, h.Demand.Preemptible}
 		at, known := places[k]
@@ -276,8 +283,8 @@ func (s *Scheduler) planEnds(ending []charge, do func()) {
 // nil if it delays none. Its shape is tried again when the room that it lacks becomes free, or when a booking changes.
 func (s *Scheduler) delays(q *queueState, u *unit, d quota.Demand, now time.Time) (refusal *quota.Refusal) {
 	inside := int64(0)
-	for _, b := range s.bookings { // each on its own, because they share no limit
-		if refusal == nil && s.binds(b, q, u, d, now) {
+	for _, b := range s.binding(q, u, d) { // each on its own, because they share no limit
+		if refusal == nil && (b.start == math.MaxInt64 || !q.endsBy(b.start, u, now)) {
 			s.planEnds(b.ending, func() {
 				s.planner.Plan(b.queue.Group, &b.planned)
 				if refusal = q.Group.Fits(d); refusal != nil {
@@ -333,17 +340,34 @@ func (s *Scheduler) retryDelayed() {
 	}
 }
 
-// binds reports whether a booking binds a unit with a demand. It does not bind its own unit, units with higher priority
-// in the same queue, claimants, units of other queues that are owed the demand, and units that end before its own can
-// start. The end of a unit that is Reserved first is unknown.
-func (s *Scheduler) binds(b *booking, q *queueState, u *unit, d quota.Demand, now time.Time) bool {
-	switch {
-	case u == b.unit, u.claim != nil && u.claim.made, q == b.queue && q.priorityOf(u) > b.unit.item.Priority:
-		return false
-	case q != b.queue && q.Group.Owed(d, quota.Branch{Node: q.Group.Nodes()[0]}):
-		return false
-	case u.MaxSeconds > 0 && q.admission() == Dequeue && b.start != math.MaxInt64 && instantOf(now).plus(time.Duration(u.MaxSeconds)*time.Second) <= b.start:
-		return false
+// binding returns the bookings that bind a unit with a demand, unless it ends before their units can start. A booking
+// does not bind its own unit, units with higher priority in the same queue, claimants, and units of other queues that
+// are owed the demand.
+func (s *Scheduler) binding(q *queueState, u *unit, d quota.Demand) (all []*booking) {
+	for _, b := range s.bookings {
+		switch {
+		case u == b.unit, u.claim != nil && u.claim.made, q == b.queue && q.priorityOf(u) > b.unit.item.Priority:
+		case q != b.queue && q.Group.Owed(d, quota.Branch{Node: q.Group.Nodes()[0]}):
+		default:
+			all = append(all, b)
+		}
 	}
-	return true
+	return all
+}
+
+// endsBy reports whether a unit that is admitted now ends by start. The end of a unit that is Reserved first is unknown.
+func (q *queueState) endsBy(start instant, u *unit, now time.Time) bool {
+	return u.MaxSeconds > 0 && q.admission() == Dequeue && instantOf(now).plus(time.Duration(u.MaxSeconds)*time.Second) <= start
+}
+
+// passed updates the booking after the unit was admitted although the booking binds it. If nothing else has changed, the
+// start is the same.
+func (b *booking) passed(u *unit, changes uint64, now time.Time) {
+	if b.changes != changes-1 || u.charged.since != changes || len(u.charged.Pods) > 0 {
+		return
+	}
+	b.changes = changes
+	if u.queue.endsBy(b.start, u, now) {
+		b.ending = endingOf(b.ending, []holding{{charge: u.charged}})
+	}
 }

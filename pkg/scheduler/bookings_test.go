@@ -515,3 +515,53 @@ func TestAJobPassesAReservationAndAnEqualJobThatWouldEndLate(t *testing.T) {
 	w.settle()
 	expectReleased(t, w, "a/runs", "b/short")
 }
+
+// Jobs that are admitted in one round and do not delay a reservation do not each cause it to be planned again.
+func TestJobsThatPassAReservationCostTheSameHoweverManyRun(t *testing.T) {
+	const running = 2000
+	names, now := resources.NewNames(), time.Unix(1_000_000, 0)
+	backend, _, err := tree.New(names, limited("a", running+40), tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	core := scheduler.New(scheduler.Options{})
+	core.Apply(now, scheduler.QuotaChanged{Backend: backend})
+	core.Apply(now, scheduler.QueueChanged{Queue: "a", Policy: queue.Priority, ReserveAfter: time.Minute})
+	core.Apply(now, scheduler.Listed{})
+	made := 0
+	submit := func(cpu int64, limit time.Duration) {
+		made++
+		u := scheduler.Unit{Key: fmt.Sprint("a/u", made), Facts: scheduler.Facts{UID: fmt.Sprint(made), Version: 1, Submitted: now.UnixMicro(), MaxSeconds: int32(limit / time.Second),
+			Demand: quota.Demand{Preemptible: true, Requests: resources.Vector{{ID: names.ID(quota.JobsResource), Value: 1}}}}}
+		if cpu > 0 {
+			u.Demand.Requests = append(u.Demand.Requests, resources.Amount{ID: names.ID("cpu"), Value: 1000 * cpu})
+		}
+		core.Apply(now, scheduler.UnitChanged{Unit: u})
+	}
+	for range running {
+		submit(1, time.Hour)
+	}
+	core.Next(now)
+	submit(running+40, 0)
+	now = now.Add(2 * time.Minute)
+	core.Next(now)
+	start := core.Bookings()
+	if len(start) != 1 {
+		t.Fatalf("room is reserved for %v", start)
+	}
+	allocations := testing.AllocsPerRun(1, func() {
+		for range 5 {
+			submit(1, time.Minute) // ends before
+			submit(0, 0)           // fits beside
+		}
+		if plan, _ := core.Next(now); len(plan) != 10 {
+			t.Errorf("%d jobs are released", len(plan))
+		}
+	})
+	if allocations > 5*running {
+		t.Errorf("%v allocations", allocations)
+	}
+	if got := core.Bookings(); !maps.Equal(got, start) {
+		t.Errorf("the reservations are %v, and were %v", got, start)
+	}
+}

@@ -79,13 +79,16 @@ func (s *Scheduler) admit(now time.Time) {
 				continue
 			}
 		}
-		claim := u.claim
+		claim, binding := u.claim, s.binding(q, u, u.Demand)
 		s.endClaim(u)
 		s.take(q, u)
 		u.assumed = true
 		s.admitLeast(u, claim)
 		s.hold(u)
 		s.chargeUnit(u)
+		for _, b := range binding {
+			b.passed(u, s.changes, now)
+		}
 		s.eachVictim(u, func(v *unit) {
 			if !s.withdraw(v) {
 				s.serve(v)
