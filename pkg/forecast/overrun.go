@@ -35,6 +35,8 @@ type overrun struct {
 	ratios ring
 	ended  int
 	factor float64
+	// raises is whether an owner has raised or removed the limit of a running job.
+	raises bool
 }
 
 // usual is the mean request for a resource, among the jobs that request it.
@@ -46,8 +48,7 @@ type usual struct {
 	known float64
 }
 
-// Overran records how long a job of the namespace ran. It reports whether the overrun has changed.
-func (l *Learned) Overran(namespace string, expected, ran time.Duration) (changed bool) {
+func (l *Learned) overrun(namespace string) *overrun {
 	o := l.overruns[namespace]
 	if o == nil {
 		if l.overruns == nil || len(l.overruns) >= MostQueues { // more than a cluster has, so most of them are gone
@@ -56,6 +57,26 @@ func (l *Learned) Overran(namespace string, expected, ran time.Duration) (change
 		o = &overrun{ratios: ring{most: mostRemembered}, factor: FirstOverrun}
 		l.overruns[namespace] = o
 	}
+	return o
+}
+
+// Raised records that an owner in the namespace has raised or removed the limit of a running job. It reports whether
+// that is new.
+func (l *Learned) Raised(namespace string) (changed bool) {
+	o := l.overrun(namespace)
+	changed, o.raises = !o.raises, true
+	return changed
+}
+
+// Raises reports whether the limits of the namespace are like expected times, because owners raise them.
+func (l *Learned) Raises(namespace string) bool {
+	o := l.overruns[namespace]
+	return o != nil && o.raises
+}
+
+// Overran records how long a job of the namespace ran. It reports whether the overrun has changed.
+func (l *Learned) Overran(namespace string, expected, ran time.Duration) (changed bool) {
+	o := l.overrun(namespace)
 	o.ratios.add(ran.Seconds() / expected.Seconds())
 	if o.ended++; o.ended > judged && o.ended%judged != 0 {
 		return false
@@ -122,7 +143,7 @@ func (l *Learned) Forget(used resources.IDs) {
 func (l *Learned) Clone() *Learned {
 	c := &Learned{overruns: make(map[string]*overrun, len(l.overruns)), requests: slices.Clone(l.requests)}
 	for namespace, o := range l.overruns {
-		c.overruns[namespace] = &overrun{factor: o.factor}
+		c.overruns[namespace] = &overrun{factor: o.factor, raises: o.raises}
 	}
 	return c
 }

@@ -506,6 +506,24 @@ func TestAJobPassesAReservationWhenItsLimitIsLowered(t *testing.T) {
 	expectReleased(t, w, "a/runs", "b/late")
 }
 
+// Its limit is no promise if its owner raises those of running jobs.
+func TestAJobDoesNotPassAReservationByALimitThatItsOwnerMayRaise(t *testing.T) {
+	w := reserving(t, limited("a", 8), "a")
+	w.submit("a/runs", cpu("4"), maxTime(time.Hour))
+	w.submit("a/raised", cpu("1"), maxTime(time.Hour))
+	w.settle()
+	w.submit("a/large", cpu("8"))
+	w.after(2 * time.Minute)
+	w.write("a/raised", maxTime(2*time.Hour))
+	w.settle()
+	w.submit("a/late", cpu("3"), maxTime(30*time.Minute)) // counts as 150 minutes
+	w.settle()
+	expectReleased(t, w, "a/raised", "a/runs")
+	w.submit("a/short", cpu("3"), maxTime(10*time.Minute))
+	w.settle()
+	expectReleased(t, w, "a/raised", "a/runs", "a/short")
+}
+
 // In a queue without reservations, a job also passes an equal one of the same queue that would end too late.
 func TestAJobPassesAReservationAndAnEqualJobThatWouldEndLate(t *testing.T) {
 	w := besideAReservation(t)

@@ -34,7 +34,7 @@ func (q *queueState) lengthOf(u *unit) queue.Length {
 	case !q.Policy.ByLimit && !q.besideBookings:
 		return 0
 	case !q.Policy.ByLimit || u.MaxSeconds > 0:
-		return queue.LengthOf(u.MaxSeconds)
+		return queue.LengthOf(q.limitOf(u))
 	}
 	size := q.knows().Size(u.Demand.Requests)
 	length := queue.ExpectedLength(queue.UnknownSeconds * size * size)
@@ -42,6 +42,15 @@ func (q *queueState) lengthOf(u *unit) queue.Length {
 		length = min(length, queue.ExpectedLength(u.Expected.seconds()*q.knows().Overrun(u.namespace())))
 	}
 	return length
+}
+
+// limitOf returns the limit of a waiting unit in seconds. If owners in its namespace raise the limits of running jobs, it
+// is corrected by past errors.
+func (q *queueState) limitOf(u *unit) int32 {
+	if !q.knows().Raises(u.namespace()) {
+		return u.MaxSeconds
+	}
+	return int32(min(float64(u.MaxSeconds)*q.knows().Overrun(u.namespace()), math.MaxInt32))
 }
 
 // knows returns what is known about the jobs of the queue.
@@ -60,12 +69,29 @@ func (s *Scheduler) learn(u *unit, ended bool, now time.Time) {
 	}
 	ran, q := max(now.Sub(u.dequeuedAt.time()), 0), u.queue
 	changed, of := q.learned.Requested(u.Demand.Requests), ""
-	if u.Expected > 0 && (ended || ran > u.Expected.Duration()) && q.learned.Overran(u.namespace(), u.Expected.Duration(), ran) && !changed {
+	declared := u.Expected.Duration()
+	if declared == 0 && q.learned.Raises(u.namespace()) {
+		declared = time.Duration(u.MaxSeconds) * time.Second
+	}
+	if declared > 0 && (ended || ran > declared) && q.learned.Overran(u.namespace(), declared, ran) && !changed {
 		changed, of = true, u.namespace()
 	}
-	if changed && q.Policy.ByLimit {
+	if changed {
 		s.learned = append(s.learned, lesson{q, of})
 	}
+}
+
+// learnRaise records that the limit of a running unit was raised or removed.
+func (s *Scheduler) learnRaise(u *unit) {
+	if q := u.queue; !u.Growth && q != nil && q.set.Learned == nil && q.learned.Raised(u.namespace()) {
+		s.learned = append(s.learned, lesson{q, u.namespace()})
+	}
+}
+
+// isRaisedBy reports whether the newer version raises or removes the limit of a unit that runs and continues to run.
+func (u *unit) isRaisedBy(seen *Unit) bool {
+	return u.runs() && seen.Phase.holdsQuota() && seen.Attempts == u.Attempts && !seen.Partial && !seen.Inactive &&
+		u.MaxSeconds > 0 && (seen.MaxSeconds == 0 || seen.MaxSeconds > u.MaxSeconds)
 }
 
 // lesson says that the units of a queue must be reordered, or only those of the namespace if it is not empty.
@@ -77,7 +103,7 @@ type lesson struct {
 // reorder reorders the units that something was learned about.
 func (s *Scheduler) reorder(now time.Time) {
 	for _, l := range s.learned {
-		if s.queues[l.queue.name] == l.queue {
+		if q := l.queue; s.queues[q.name] == q && (q.Policy.ByLimit || q.besideBookings) {
 			s.settleUnitsOf(l.queue, l.namespace, now)
 		}
 	}

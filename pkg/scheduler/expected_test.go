@@ -115,6 +115,45 @@ func TestANamespaceWhoseJobsRunLongerThanExpectedGainsNothing(t *testing.T) {
 	expectOrder(t, w, "honest/next", "liar/next")
 }
 
+// After the limit of a running job was raised, the next job of the namespace counts as one of 50 minutes.
+func TestANamespaceThatRaisesLimitsOfRunningJobsGainsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit time.Duration
+		first string
+	}{
+		"raised": {10 * time.Hour, "honest/next"}, "removed": {0, "honest/next"}, "lowered": {2 * time.Hour, "liar/next"}, "the same": {3 * time.Hour, "liar/next"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("1"), "honest", "liar"))
+			w.submit("liar/first", cpu("1"), maxTime(3*time.Hour))
+			w.settle()
+			w.submit("liar/next", cpu("1"), maxTime(10*time.Minute))
+			w.submit("honest/next", cpu("1"), maxTime(30*time.Minute))
+			w.settle()
+			w.write("liar/first", maxTime(c.limit))
+			w.settle()
+			w.finish("liar/first")
+			w.settle()
+			expectReleased(t, w, c.first)
+		})
+	}
+}
+
+// The error of a limit that was raised twice is that of the first one.
+func TestALimitThatWasRaisedInStepsCountsAsItWasAtTheRelease(t *testing.T) {
+	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("1"), "honest", "liar"))
+	w.submit("liar/first", cpu("1"), maxTime(3*time.Minute))
+	w.settle()
+	w.submit("liar/next", cpu("1"), maxTime(10*time.Minute)) // 1000 minutes
+	w.submit("honest/next", cpu("1"), maxTime(4*time.Hour))
+	for _, limit := range []time.Duration{time.Hour, 2 * time.Hour, 0} {
+		w.write("liar/first", maxTime(limit))
+		w.settle()
+	}
+	w.after(time.Hour)
+	expectOrder(t, w, "honest/next", "liar/next")
+}
+
 // After 20 jobs that ran 20 times longer than expected, waiting units are reordered.
 func TestAQuotaWhoseJobsRunLongerThanExpectedGainsNothing(t *testing.T) {
 	for _, ended := range []bool{true, false} {

@@ -203,7 +203,13 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 			})
 		},
 		"change time limit": func(t *rapid.T) {
-			w.write(pick("unit"), maxTime(time.Duration(rapid.IntRange(0, 120).Draw(t, "seconds"))*time.Second))
+			w.write(pick("unit"), func(u *scheduler.Unit) {
+				limit := int32(rapid.IntRange(0, 120).Draw(t, "seconds"))
+				if u.MaxSeconds > 0 && holds(u) && (limit == 0 || limit > u.MaxSeconds) { // the limits of others would count for more
+					limit = u.MaxSeconds
+				}
+				u.MaxSeconds = limit
+			})
 		},
 		"run": func(t *rapid.T) {
 			w.write(pick("unit"), func(u *scheduler.Unit) {

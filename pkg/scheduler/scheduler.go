@@ -201,8 +201,11 @@ func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	if seen.Phase != Dequeued && seen.Phase != Running || seen.Evicted || seen.Stopped || seen.Over {
 		s.learn(u, seen.Phase == Ended || seen.Over, s.meters.now)
 	}
-	isEasier, limit := u.isEasierToEvictAs(seen), u.MaxSeconds
+	isEasier, limit, isRaised := u.isEasierToEvictAs(seen), u.MaxSeconds, u.isRaisedBy(seen)
 	u.update(seen)
+	if isRaised {
+		s.learnRaise(u)
+	}
 	if shape := u.item.Shape(); shape != nil && u.MaxSeconds != limit { // a booking may no longer bind it
 		s.tryFirst(u.queue, shape)
 		s.activate(u.queue)

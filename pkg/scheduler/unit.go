@@ -107,6 +107,9 @@ func (u *unit) update(seen *Unit) {
 	}
 	if u.runs() && now.Phase.holdsQuota() && now.Attempts == u.Attempts { // otherwise, its owner could hide a wrong estimate
 		now.Expected = u.Expected
+		if limit := ExpectedOf(u.MaxSeconds); u.isRaisedBy(seen) && (now.Expected == 0 || limit < now.Expected) {
+			now.Expected = limit
+		}
 	}
 	u.Facts, u.dequeuedAt, u.requeueAt = now, instantOf(seen.DequeuedAt), requeueAt
 	u.seeEviction(seen)
