@@ -31,8 +31,9 @@ type View struct {
 	Left []quota.Charged
 	// Checks are the names of the admission checks that exist.
 	Checks []string
-	// DefaultPolicy is the policy of queues that set none.
+	// DefaultPolicy is the policy of queues that set none. Backoff is that of policy RoundRobin.
 	DefaultPolicy *queue.Policy
+	Backoff       queue.Backoff
 	// MinRunTime applies to queues that set none.
 	MinRunTime time.Duration
 	// Off are the kinds of jobs that are not admitted, and why.
@@ -113,7 +114,7 @@ func (u *UnitView) RequeueAt() time.Time { return u.requeueAt.time() }
 func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 	usage := s.Usage() // it can add names
 	v := &View{At: now, Names: names.Clone(), Missing: s.missing, Usage: usage,
-		Checks: slices.Sorted(maps.Keys(s.checks)), DefaultPolicy: s.defaultPolicy, MinRunTime: s.minRunTime, Off: s.off}
+		Checks: slices.Sorted(maps.Keys(s.checks)), DefaultPolicy: s.defaultPolicy, Backoff: s.backoff, MinRunTime: s.minRunTime, Off: s.off}
 	if backend, is := s.backend.(quota.Explainer); is {
 		v.Backend = backend.Clone(v.Names)
 	}

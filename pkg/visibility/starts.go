@@ -10,7 +10,6 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/forecast"
-	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/simulator"
@@ -69,6 +68,9 @@ func (m *Model) play(left RunTimes, further map[string]int, added *scheduler.Uni
 		if u.Phase != scheduler.Waiting && u.Phase != scheduler.Ended && !u.Evicted { // others are about to stop
 			unit := holding(u)
 			unit.Unstoppable = u.Unstoppable
+			if u.Elastic != nil && unit.Demand.Requests.Equal(u.Demand.Requests) { // after an eviction, it can start with fewer pods
+				unit.Demand, unit.Elastic = u.Elastic.Whole(u.Demand), u.Elastic
+			}
 			if unit.DequeuedAt.IsZero() { // its release is being written, or Starts skips its checks
 				unit.DequeuedAt = m.view.At
 			}
@@ -98,7 +100,7 @@ func (m *Model) play(left RunTimes, further map[string]int, added *scheduler.Uni
 	if s.Backend = m.uncharged(charged); s.Backend == nil {
 		return nil
 	}
-	s.Core = scheduler.Options{Policy: m.view.DefaultPolicy, Backoff: queue.DefaultBackoff(), MinRunTime: m.view.MinRunTime,
+	s.Core = scheduler.Options{Policy: m.view.DefaultPolicy, Backoff: m.view.Backoff, MinRunTime: m.view.MinRunTime,
 		FlushInterval: horizon}
 	for q := range m.view.Queues {
 		settings := m.view.Queues[q].Settings

@@ -282,6 +282,47 @@ func TestElasticUnitsGrowBeforeOthersStart(t *testing.T) {
 	}
 }
 
+// If it is evicted, it can start again with the pods that fit, ahead of the unit that came later.
+func TestAnElasticUnitStartsAgainWithFewerPods(t *testing.T) {
+	root := tree.Node{Name: "root", Max: amounts("cpu", "8"), Children: []tree.Node{
+		{Name: "a", Namespaces: []string{"a"}}, {Name: "b", Namespaces: []string{"b"}, Min: amounts("cpu", "4")}}}
+	c := newCluster(t, root, tree.Options{Reclaim: true})
+	c.core = scheduler.New(scheduler.Options{Policy: queue.Priority, MinRunTime: 2 * time.Hour})
+	c.setTree(root)
+	c.core.Apply(c.now, scheduler.Listed{})
+	hours := func(n int32) func(*scheduler.Unit) {
+		return func(u *scheduler.Unit) { u.MaxSeconds = n * 2 * 3600 }
+	}
+	c.submit("a/elastic", c.request("cpu", 8000), hours(20), func(u *scheduler.Unit) {
+		u.Elastic = &scheduler.Elastic{PodSet: "main", Min: 2, Count: 8, Pod: resources.Vector{{ID: c.names.ID("cpu"), Value: 1000}}}
+	})
+	c.submit("a/late", c.request("cpu", 2000), hours(1))
+	c.submit("b/owed", c.request("cpu", 4000), hours(2))
+	starts, evicted := c.model().Starts(halfOfLimit, nil), c.units["a/elastic"].DequeuedAt.Add(2*time.Hour)
+	if owed, late := starts["b/owed"], starts["a/late"]; !owed.Equal(evicted) || !late.Equal(evicted.Add(2*time.Hour)) {
+		t.Errorf("the unit that is owed its quota starts at %v, and the last one at %v; the elastic one is evicted at %v", owed, late, evicted)
+	}
+}
+
+// The large unit is refused again when the first unit ends, and the small one passes it when the second one ends.
+func TestStartsUseTheBackoffOfTheController(t *testing.T) {
+	root := tree.Node{Name: "root", Namespaces: []string{"a"}, Max: amounts("cpu", "8", "nvidia.com/gpu", "4")}
+	c := newCluster(t, root, tree.Options{})
+	c.core = scheduler.New(scheduler.Options{Policy: queue.RoundRobin, Backoff: queue.Backoff{Initial: 30 * time.Minute, Max: 2 * time.Hour}})
+	c.setTree(root)
+	c.core.Apply(c.now, scheduler.Listed{})
+	minutes := func(n int32) func(*scheduler.Unit) {
+		return func(u *scheduler.Unit) { u.MaxSeconds = n * 2 * 60 }
+	}
+	c.submit("a/cpu", c.request("cpu", 8000), minutes(60))
+	c.submit("a/gpu", c.request("nvidia.com/gpu", 4), minutes(90))
+	c.submit("a/large", c.request("cpu", 8000, "nvidia.com/gpu", 4), minutes(60))
+	c.submit("a/small", c.request("nvidia.com/gpu", 1), minutes(60))
+	if at, want := c.model().Starts(halfOfLimit, nil)["a/small"], c.units["a/gpu"].DequeuedAt.Add(90*time.Minute); !at.Equal(want) {
+		t.Errorf("the small unit starts at %v, want %v", at, want)
+	}
+}
+
 // Growth is as old as its job, but no quota is reserved for it.
 func TestNoUnitIsDelayedByAReservationForGrowth(t *testing.T) {
 	c := newCluster(t, teams(), tree.Options{})
