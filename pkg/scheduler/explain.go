@@ -43,6 +43,8 @@ const (
 //   - A shape has at most one timer, which is in both changes and the causeChanges of its queue.
 //   - A unit has a history only if it has shown another cause within historyFor.
 type explainer struct {
+	// silent is whether nothing is explained.
+	silent bool
 	// changes are the shapes with a new cause, ordered by the time at which their items report it.
 	changes *queue.Heap[*causeChange]
 	// looks are the queues whose first units are compared, ordered by time.
@@ -93,8 +95,9 @@ type causeChange struct {
 	place int32
 }
 
-func newExplainer() explainer {
+func newExplainer(silent bool) explainer {
 	return explainer{
+		silent: silent,
 		changes: queue.NewHeap(func(a, b *causeChange) bool { return a.before(b) },
 			func(c *causeChange) *int32 { return &c.place }),
 		looks: queue.NewHeap(func(a, b *queueState) bool {
@@ -163,7 +166,10 @@ func (u *unit) shows(c quota.Cause) bool {
 // explainLater schedules the comparison of the cause that the unit shows with the current one. A cause that is no
 // longer true is compared soon, even if the unit keeps changing.
 func (s *Scheduler) explainLater(u *unit, now time.Time) {
-	at := u.nextCheck(now)
+	at := instant(0)
+	if !s.explainer.silent {
+		at = u.nextCheck(now)
+	}
 	if at != 0 && s.isOutdated(u, now) && !u.isImpossible(now) {
 		at = instantOf(now).plus(CorrectionDelay)
 		if u.shown.checkAt >= instantOf(now) {
@@ -239,7 +245,7 @@ func (u *unit) cappedPriority() int32 {
 // lookAt schedules the comparison of the first units of the queue, unless an earlier one is scheduled.
 func (e *explainer) lookAt(q *queueState, now time.Time, after time.Duration) {
 	at := instantOf(now).plus(after)
-	if !e.looks.Has(q) || at < q.lookAt {
+	if !e.silent && (!e.looks.Has(q) || at < q.lookAt) {
 		q.lookAt = at
 		e.looks.Set(q)
 	}
@@ -304,6 +310,9 @@ func (u *unit) causeUnsettled(r *quota.Refusal) bool {
 // refused processes the refusal of a shape. The cause can differ from the previous one and from the one that its
 // items show.
 func (e *explainer) refused(q *queueState, shape *queue.Shape, before quota.Cause, now time.Time) {
+	if e.silent {
+		return
+	}
 	if before != (quota.Cause{}) && before != shape.Cause() {
 		e.lookAt(q, now, CorrectionDelay)
 	}

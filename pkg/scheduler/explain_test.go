@@ -359,3 +359,19 @@ func TestWhatCanNeverFitIsReportedAtOnceHoweverManyAreToBeReported(t *testing.T)
 		t.Errorf("under way are %+v, want a/never reported next", w.sent)
 	}
 }
+
+// The cause of each waiting unit changes when another one reaches the front.
+func TestASilentCoreGivesNoReasonsAndIsNotCalledForThem(t *testing.T) {
+	c := newCrowd(t, crowdOf{waiting: 3, leaves: 1, shapes: 1, full: eachLeaf, policy: queue.Block})
+	c.core = scheduler.New(scheduler.Options{Policy: c.policy, Silent: true})
+	c.plant(t)
+	c.fill(t)
+	flush := c.now.Add(scheduler.FlushInterval)
+	for range 2 {
+		if plan, wake := c.core.Next(c.now); len(plan) > 0 || !wake.Equal(flush) {
+			t.Fatalf("%d writes, called again at %v, want none before %v", len(plan), wake, flush)
+		}
+		c.now = c.now.Add(time.Minute)
+		c.replaceOne(t)
+	}
+}

@@ -36,6 +36,8 @@ type Options struct {
 	// at most one explanation per ExplainInterval is sent while other writes are in progress, because explanations come in
 	// bursts and must not delay admissions.
 	Explanations int
+	// Silent is whether units show no reasons why they wait, and the core is not called for them.
+	Silent bool
 }
 
 // Scheduler is the core. The package comment describes it.
@@ -137,7 +139,7 @@ func New(opts Options) *Scheduler {
 		queues:        map[string]*queueState{},
 		timers:        newTimers(),
 		claims:        newClaims(opts),
-		explainer:     newExplainer(),
+		explainer:     newExplainer(opts.Silent),
 		over:          newOverQuota(),
 		unscheduled:   newUnscheduled(),
 		isFreed:       map[quota.Space]bool{},

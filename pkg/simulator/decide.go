@@ -73,6 +73,7 @@ const mostSteps = 50_000
 // horizon. runs returns how long a unit runs: from at if it holds quota, otherwise from its start. A unit with 0 never
 // ends.
 func Starts(s Situation, at time.Time, horizon time.Duration, runs func(unit int) time.Duration) []Start {
+	s.Core.Silent = true // otherwise, most steps would be for reasons that nobody reads
 	p := situated(s, at, func(i int) time.Duration { return cmp.Or(runs(i), forever) })
 	if s.Decided != nil {
 		s.Decided(p.core)

@@ -283,8 +283,7 @@ func (m *Model) competing(unit int32, below string) (queues []int32) {
 // charged to the backend, unless the core must know them.
 func (m *Model) core(backend quota.Backend, w world, queues []int32) *scheduler.Scheduler {
 	now := m.view.At
-	// Nothing reads messages about waiting units of a world, so compose as few as possible.
-	core := scheduler.New(scheduler.Options{Policy: m.view.DefaultPolicy, Backoff: queue.DefaultBackoff(), Explanations: 1})
+	core := scheduler.New(scheduler.Options{Policy: m.view.DefaultPolicy, Backoff: queue.DefaultBackoff(), Silent: true})
 	for _, check := range m.view.Checks {
 		core.Apply(now, scheduler.CheckChanged{Name: check})
 	}
