@@ -3,6 +3,7 @@ package visibility
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
@@ -207,8 +208,8 @@ func (s *search) enough(most int, attempt func(others []int32) outcome, order fu
 
 // competitors returns all units that take part in the widest world.
 func (s *search) competitors() (all []int32) {
-	nodes := s.group.Nodes()
-	s.participants(s.unit, s.pathOf(nodes[len(nodes)-1]), s.first.world, func(i int32) {
+	top, _, _ := strings.Cut(s.group.Path(), "/")
+	s.participants(s.unit, top, s.first.world, func(i int32) {
 		if i != s.unit {
 			all = append(all, i)
 		}

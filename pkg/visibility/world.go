@@ -253,6 +253,7 @@ func (m *Model) aheadOf(unit int32) (ahead []int32) {
 	return ahead
 }
 
+// pathOf returns the path of a node that is above others. A backend without such nodes can have other usage.
 func (m *Model) pathOf(node quota.NodeID) string {
 	if int(node) < len(m.view.Usage) {
 		return m.view.Usage[node].Path

@@ -376,6 +376,39 @@ func TestAHardLimitOfAResourceQuotaIsRaised(t *testing.T) {
 	}
 }
 
+// A namespace that has no quota any more leaves a gap in the nodes, but not in the usage.
+func TestUnitsOfOtherNamespacesDoNotCompeteForAResourceQuota(t *testing.T) {
+	names := resources.NewNames()
+	backend := resourcequota.New(names)
+	hard := corev1.ResourceList{"cpu": resource.MustParse("4")}
+	for _, namespace := range []string{"gone", "a", "b"} {
+		backend.Observe(resourcequota.QuotaSeen{Quota: &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "q"},
+			Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{"cpu": {}}}}})
+	}
+	backend.Observe(resourcequota.QuotaGone{Namespace: "gone", Name: "q"})
+	var used resources.IDs
+	backend.Uses(&used)
+	backend.Forget(used, func(quota.NodeID) bool { return false })
+	c := &cluster{t: t, core: scheduler.New(scheduler.Options{}), names: names, now: time.Unix(1_000_000, 0), units: map[string]*scheduler.Unit{}}
+	c.core.Apply(c.now, scheduler.QuotaChanged{Backend: backend})
+	c.core.Apply(c.now, scheduler.Listed{})
+	for _, key := range []string{"a/runs", "b/runs", "a/waits", "b/waits"} {
+		use, err := resourcequota.Weigh(resourcequota.Pods{Count: 1, Requests: corev1.ResourceList{"cpu": resource.MustParse("3")}})
+		require.NoError(t, err)
+		requests, err := backend.Vector(use)
+		require.NoError(t, err)
+		c.submit(key, requests.With(names.ID(quota.JobsResource), 1))
+	}
+	m := c.model()
+	s := &search{Model: m, unit: m.index()["a/waits"]}
+	if !s.prepare() {
+		t.Fatal("the unit has no quota")
+	}
+	for _, i := range s.competitors() {
+		t.Errorf("%s competes", m.view.Units[i].Key)
+	}
+}
+
 func TestWhyForUnitsThatWaitForSomethingElseThanQuota(t *testing.T) {
 	for _, c := range []struct {
 		name   string
