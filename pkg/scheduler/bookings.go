@@ -357,7 +357,7 @@ func (s *Scheduler) binding(q *queueState, u *unit, d quota.Demand) (all []*book
 
 // endsBy reports whether a unit that is admitted now ends by start. The end of a unit that is Reserved first is unknown.
 func (q *queueState) endsBy(start instant, u *unit, now time.Time) bool {
-	return u.MaxSeconds > 0 && q.admission() == Dequeue && instantOf(now).plus(time.Duration(q.limitOf(u))*time.Second) <= start
+	return u.MaxSeconds > 0 && q.admission() == Dequeue && !q.set.Skipped && instantOf(now).plus(time.Duration(q.limitOf(u))*time.Second) <= start
 }
 
 // passed updates the booking after the unit was admitted although the booking binds it. If nothing else has changed, the

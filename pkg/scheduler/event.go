@@ -182,8 +182,10 @@ type QueueChanged struct {
 	ReserveAfter time.Duration
 	// Learned, if set, is what was learned from past jobs of the queue. The core then learns nothing itself.
 	Learned *forecast.Learned
-	// Checks are the admission checks of the queue.
-	Checks Checks
+	// Checks are the admission checks of the queue. Skipped is whether it has others, for which units do not wait. Both
+	// keep a unit from passing a reservation by its limit.
+	Checks  Checks
+	Skipped bool
 	// Gates is whether pods that a job adds after its admission wait for quota.
 	Gates bool
 }

@@ -105,6 +105,7 @@ func (m *Model) play(left RunTimes, further map[string]int, added *scheduler.Uni
 	for q := range m.view.Queues {
 		settings := m.view.Queues[q].Settings
 		settings.Queue, settings.PodsReady = m.view.Queues[q].Name, scheduler.PodsReady{}
+		settings.Skipped = settings.Checks != ""
 		settings.Checks = scheduler.ChecksOf(m.missingChecks(int32(q)))
 		s.Queues = append(s.Queues, settings)
 	}

@@ -193,6 +193,26 @@ func TestNoUnitStartsAgainstAReservationOfAUnitFarBehind(t *testing.T) {
 	}
 }
 
+// Although estimates skip the checks, a unit that waits for some does not pass a reservation by its limit.
+func TestNoUnitWithChecksStartsAgainstAReservation(t *testing.T) {
+	c := newCluster(t, teams(), tree.Options{})
+	set := scheduler.QueueChanged{Queue: "root-a", Policy: queue.Priority, ReserveAfter: time.Second}
+	c.core.Apply(c.now, set)
+	hours := func(n int32) func(*scheduler.Unit) {
+		return func(u *scheduler.Unit) { u.MaxSeconds = n * 2 * 3600 }
+	}
+	c.submit("a/runs", c.request("cpu", 4000), hours(2))
+	c.submit("a/large", c.request("cpu", 8000), hours(1))
+	c.now = c.now.Add(time.Minute)
+	c.core.Apply(c.now, scheduler.CheckChanged{Name: "nodes"})
+	set.Checks = scheduler.ChecksOf([]string{"nodes"})
+	c.core.Apply(c.now, set)
+	c.submit("a/short", c.request("cpu", 4000), hours(1))
+	if at, want := c.model().Starts(halfOfLimit, nil)["a/short"], c.units["a/runs"].DequeuedAt.Add(3*time.Hour); !at.Equal(want) {
+		t.Errorf("it starts at %v, want %v", at, want)
+	}
+}
+
 // A remedy also admits a unit next to a reservation.
 func TestRemediesRespectReservations(t *testing.T) {
 	limit := func(hours int32) func(*scheduler.Unit) {
