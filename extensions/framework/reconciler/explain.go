@@ -286,9 +286,16 @@ func (r *reconciler) recordRefusal(o *observation, action decision.Action, lasts
 			"The job is not queued, because the API server refuses to remove its annotation %s (kube-queue retries); correct the webhook or policy that the error names, or remove the annotation: %s",
 			wellknown.ReleasedAnnotation, words), ""))
 	case decision.Release:
+		change, then := "unsuspend the job", ", and gives the quota back after a minute"
+		if r.gate != nil {
+			change = "open the scheduling gate of a pod"
+			if !o.state.Stopped { // other pods run
+				then = ""
+			}
+		}
 		r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventReleaseRefused, fmt.Sprintf(
-			"QueueUnit %s was admitted and holds quota, but the API server refuses to unsuspend the job (kube-queue retries, and gives the quota back after a minute); correct the webhook, policy or quota that the error names, or the job: %s",
-			o.unit.Name, words), decision.Attempt(o.unit)))
+			"QueueUnit %s was admitted and holds quota, but the API server refuses to %s (kube-queue retries%s); correct the webhook, policy or quota that the error names, or the job: %s",
+			o.unit.Name, change, then, words), decision.Attempt(o.unit)))
 	case decision.Evict, decision.HoldLate, decision.HoldAgain, decision.Resume:
 		message := "The job must be suspended"
 		if evicted := lifecycle.EvictedOf(o.unit); action == decision.Evict && evicted != nil {

@@ -282,6 +282,7 @@ func (r *reconciler) open(ctx context.Context, o *observation) (done bool, err e
 		if err != nil {
 			return first && i > 0, err
 		}
+		o.state.Stopped = false
 	}
 	return first && len(o.passing) > 0, nil
 }

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -112,6 +113,41 @@ func TestPodsPassWithoutAnnotationsThatAreRefused(t *testing.T) {
 	release := framework.Release("1", "a", set)
 	if want := []string{"a false " + release, "a  " + release, "b  " + release}; !done || err != nil || !slices.Equal(asked, want) || !strings.Contains(o.unplaced[set], "a policy forbids it") {
 		t.Errorf("done %t (%v) with %q, unplaced %v", done, err, asked, o.unplaced)
+	}
+}
+
+// Nothing closes the gates that are open.
+func TestAGroupThatRunsInPartIsNotSaidToGiveItsQuotaBack(t *testing.T) {
+	config := jsonServer(t, func(req *http.Request) any {
+		if name := path.Base(req.URL.Path); name != "a" {
+			return apierrors.NewForbidden(corev1.Resource("pods"), name, errors.New("a policy forbids it"))
+		}
+		return &corev1.Pod{}
+	})
+	said := &spoken{}
+	r := frameworkOf(t, Options{Config: config, Pods: pod.Adapters(), Events: said}).reconcilers[1]
+	var pods []*corev1.Pod
+	for _, name := range []string{"a", "b"} {
+		pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name), ResourceVersion: "1"},
+			Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: wellknown.PodGate}}}})
+	}
+	o := &observation{key: types.NamespacedName{Namespace: "n", Name: "g"}, job: framework.NewPodGroup("g", pods, ""), passing: pods, now: noon,
+		unit:  &v1alpha1.QueueUnit{Status: v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseDequeued, Attempts: 1}},
+		state: decision.State{JobState: framework.JobState{Gated: true, Suspended: true, Stopped: true}}}
+	for range 2 {
+		done, err := r.open(t.Context(), o)
+		if _, err = r.record(t.Context(), o, decision.Decision{Action: decision.Release}, done, err); !apierrors.IsForbidden(err) {
+			t.Errorf("the error is %v", err)
+		}
+		r.Clock.(*clocktesting.FakeClock).Step(giveBackAfter)
+	}
+	if len(said.repeated) != 2 {
+		t.Errorf("%d events", len(said.repeated))
+	}
+	for _, e := range said.repeated {
+		if !strings.Contains(e.Message, "refuses to open the scheduling gate of a pod (kube-queue retries); ") || !strings.Contains(e.Message, "a policy forbids it") {
+			t.Errorf("the event says %q", e.Message)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ const (
 	EventQuotaKept EventReason = "QuotaKept"
 	// EventUnitRestored means that the unit of a released job was lost, and that it was created again.
 	EventUnitRestored EventReason = "UnitRestored"
-	// EventReleaseRefused means that the API server refuses to unsuspend an admitted job.
+	// EventReleaseRefused means that the API server refuses to unsuspend an admitted job, or to open the gate of a pod.
 	EventReleaseRefused EventReason = "ReleaseRefused"
 	// EventSuspendRefused means that the API server refuses to suspend a job.
 	EventSuspendRefused EventReason = "SuspendRefused"
