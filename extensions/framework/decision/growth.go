@@ -28,7 +28,7 @@ import (
 // GrowingPod is a pod of a job whose growth is gated.
 type GrowingPod struct {
 	*corev1.Pod
-	// Set is its pod set.
+	// Set is its pod set; empty if the pod passes without growth.
 	Set string
 }
 
@@ -129,7 +129,26 @@ func GrowthOf(unit *v1alpha1.QueueUnit, grown []*v1alpha1.QueueUnit, wanted map[
 	for _, units := range bySet {
 		g.Leave = append(g.Leave, units...)
 	}
+	for _, pod := range pods {
+		if pod.Set == "" && framework.IsGated(pod.Pod) && pod.DeletionTimestamp == nil {
+			g.Pass = append(g.Pass, pod)
+		}
+	}
 	return g, nil
+}
+
+// PassCopies clears the pod sets of pods of a job whose growth is not gated, if its release did not annotate them: their
+// template has a copy of the annotation of another job. It returns whether the release annotated any.
+func PassCopies(job framework.Object, pods []GrowingPod) (annotated bool) {
+	recorded := RecordedOf(job)
+	for i := range pods {
+		if _, is := recorded[pods[i].Set][wellknown.GrowthAnnotation]; is {
+			annotated = true
+		} else {
+			pods[i].Set = ""
+		}
+	}
+	return annotated
 }
 
 // add decides about one pod set.

@@ -310,6 +310,22 @@ func TestPodsOfAnIndexedJobPassInTheirOrder(t *testing.T) {
 	}
 }
 
+func TestPodsWithACopyOfTheAnnotationPassIfTheirReleaseGatesNoGrowth(t *testing.T) {
+	job := &batchv1.Job{}
+	for record, want := range map[string]int{"": 3, "kube-queue/growth=others": 3, "kube-queue/growth=others:workers": 1} {
+		job.Annotations = map[string]string{wellknown.PodAnnotationsAnnotation: record}
+		pods := []decision.GrowingPod{growingPod("a", true, false), growingPod("b", false, false), growingPod("c", false, false), growingPod("d", false, false)}
+		wanted := map[string]int32{}
+		if decision.PassCopies(job, pods) {
+			wanted["workers"] = 2
+		}
+		growth, err := decision.GrowthOf(growingUnit(2, v1alpha1.PhaseRunning), nil, wanted, pods, "")
+		if err != nil || len(growth.Pass) != want || len(growth.Create) > 0 {
+			t.Errorf("with the record %q: %+v, %v", record, growth, err)
+		}
+	}
+}
+
 // Checks do not decide about growth, so its pods have no gate, and no unit asks for them.
 func TestTheGrowthOfAJobWithAdmissionChecksIsNotGated(t *testing.T) {
 	unit := growingUnit(1, v1alpha1.PhaseRunning)

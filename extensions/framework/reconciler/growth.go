@@ -86,7 +86,8 @@ func (r *reconciler) grow(ctx context.Context, o *observation, units []*v1alpha1
 	}
 	scaled := r.scaledOf(o.job.GetUID())
 	pods := r.growing(o.job, scaled, o.now)
-	if !decision.IsGated(o.unit) && len(units) == 0 && len(pods) == 0 {
+	gated := decision.IsGated(o.unit) || len(units) > 0 || decision.PassCopies(o.job, pods)
+	if !gated && len(pods) == 0 {
 		return 0, nil
 	}
 	wait := time.Duration(0)
@@ -101,7 +102,7 @@ func (r *reconciler) grow(ctx context.Context, o *observation, units []*v1alpha1
 	}
 	r.memory.forgetGrown(o.now)
 	var wanted map[string]int32
-	if o.state.End == nil && !o.state.Deleting {
+	if gated && o.state.End == nil && !o.state.Deleting {
 		wanted = adapter.Growing(o.job, scaled)
 	}
 	growth, err := decision.GrowthOf(o.unit, units, wanted, pods, adapter.KeepsGrowth())
