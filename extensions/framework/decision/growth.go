@@ -242,7 +242,7 @@ func AdmittedAreReady(unit *v1alpha1.QueueUnit, growing map[string]int32, pods [
 	for _, pod := range pods {
 		isReady := func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }
 		succeeded := pod.Status.Phase == corev1.PodSucceeded && strings.HasPrefix(pod.Annotations[wellknown.ReleasedAnnotation], Attempt(unit)+"/")
-		if succeeded || slices.ContainsFunc(pod.Status.Conditions, isReady) {
+		if succeeded || pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, isReady) {
 			up[pod.Set]++
 		}
 	}

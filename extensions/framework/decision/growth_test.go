@@ -389,6 +389,10 @@ func TestAGrowingJobIsReadyWithItsAdmittedPods(t *testing.T) {
 	if !decision.AdmittedAreReady(unit, growing, pods) {
 		t.Error("it is not ready with both pods")
 	}
+	pods[1].DeletionTimestamp = &metav1.Time{}
+	if decision.AdmittedAreReady(unit, growing, pods) {
+		t.Error("it is ready with a pod that is being deleted")
+	}
 	if decision.AdmittedAreReady(unit, nil, pods) {
 		t.Error("a job that cannot grow is judged by its pods")
 	}

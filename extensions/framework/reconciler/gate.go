@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,13 +45,22 @@ func newGatedPods(client corev1client.PodsGetter, report lenient.Report) (*gated
 			return []string{pod.Namespace + "/" + pod.Labels[wellknown.PodGroupLabel]}, nil
 		}
 		return nil, nil
-	}, byController: indexController}, func(obj any) (any, error) {
+	}, byController: indexGrowing}, func(obj any) (any, error) {
 		if pod, is := obj.(*corev1.Pod); is {
 			decision.SlimPod(pod)
 		}
 		return obj, nil
 	})
 	return &gatedPods{informer, client}, err
+}
+
+// indexGrowing also indexes the pods of growing jobs that have passed the gate, by the release of their job.
+func indexGrowing(obj any) ([]string, error) {
+	keys, err := indexController(obj)
+	if pod, is := obj.(*corev1.Pod); is && framework.IsGrowth(pod) && !framework.IsGated(pod) {
+		keys = append(keys, strings.TrimSuffix(pod.Annotations[wellknown.ReleasedAnnotation], pod.Annotations[wellknown.GrowthAnnotation]))
+	}
+	return keys, err
 }
 
 // podSource lists and watches the pods with the label that the policy adds together with the gate.

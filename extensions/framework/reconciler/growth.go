@@ -54,14 +54,22 @@ func (r *reconciler) growthChanged(pod *corev1.Pod) {
 }
 
 // growing returns the pods of a job that wait at the gate, or have passed it, unless they are on a lost node. Only the
-// annotation of the release tells their pod set, because their owner can change the rest.
+// annotation of the release tells their pod set, because their owner can change the rest. KubeRay tries a RayJob again
+// with another RayCluster, although pods of the deleted one may be left.
 func (r *reconciler) growing(job, scaled framework.Object, now time.Time) []decision.GrowingPod {
-	controller := job.GetUID()
+	controller := job
 	if scaled != nil {
-		controller = scaled.GetUID()
+		controller = scaled
 	}
 	// The only error is an index that does not exist.
-	found, _ := r.pods.GetIndexer().ByIndex(byController, string(controller))
+	found, _ := r.pods.GetIndexer().ByIndex(byController, string(controller.GetUID()))
+	if r.remains != nil {
+		released, _ := r.pods.GetIndexer().ByIndex(byController, framework.Release(job.GetAnnotations()[wellknown.ReleasedAnnotation], job.GetUID(), ""))
+		found = append(found, slices.DeleteFunc(released, func(object any) bool {
+			pod, is := object.(*corev1.Pod)
+			return is && metav1.IsControlledBy(pod, controller)
+		})...)
+	}
 	var pods []decision.GrowingPod
 	for _, object := range found {
 		if pod, is := object.(*corev1.Pod); is && framework.IsGrowth(pod) && !graceOver(pod, now) {
@@ -109,7 +117,11 @@ func (r *reconciler) grow(ctx context.Context, o *observation, units []*v1alpha1
 	if err != nil {
 		return 0, err
 	}
-	return firstGraceOver(pods, o.now), failed(append(r.growPods(ctx, o, growth), r.growUnits(ctx, o, growth)...))
+	after := firstGraceOver(pods, o.now)
+	if scaled != nil && slices.ContainsFunc(pods, func(p decision.GrowingPod) bool { return !metav1.IsControlledBy(p, scaled) }) {
+		after = sooner(after, leftAgain) // nothing shows whose pods those of a deleted RayCluster were
+	}
+	return after, failed(append(r.growPods(ctx, o, growth), r.growUnits(ctx, o, growth)...))
 }
 
 // failed joins the errors, except those of objects that have changed in the meantime: their events trigger the next

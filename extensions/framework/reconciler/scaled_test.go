@@ -2,15 +2,52 @@ package reconciler
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/pod"
 	"kube-queue.dev/kube-queue/extensions/rayjob"
 )
+
+func TestPodsOfTheDeletedClusterOfAJobCountUntilTheyAreGone(t *testing.T) {
+	f := frameworkOf(t, Options{Adapters: []framework.Adapter{rayjob.New()}, Pods: pod.Adapters()})
+	for name, of := range map[string]struct{ cluster, released string }{
+		"waits": {"new", ""}, "passed": {"new", "2/j/workers"}, "left": {"old", "2/j/workers"}, "earlier": {"old", "1/j/workers"}, "other": {"others", "2/k/workers"},
+	} {
+		one := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name),
+			Annotations:     map[string]string{wellknown.GrowthAnnotation: "workers", wellknown.ReleasedAnnotation: of.released},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "RayCluster", UID: types.UID(of.cluster), Controller: new(true)}}}}
+		if of.released == "" {
+			one.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: wellknown.PodGate}}
+		}
+		cached(t, f.pods, one)
+	}
+	job := rayjob.New().New()
+	job.SetUID("j")
+	job.SetAnnotations(map[string]string{wellknown.ReleasedAnnotation: "2"})
+	for cluster, want := range map[types.UID]string{"new": "left passed waits", "": "left passed"} {
+		var scaled framework.Object
+		if cluster != "" {
+			scaled = &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{UID: cluster}}
+		}
+		var names []string
+		for _, one := range f.reconcilers[0].growing(job, scaled, noon) {
+			names = append(names, one.Name)
+		}
+		slices.Sort(names)
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("with RayCluster %q: %s", cluster, got)
+		}
+	}
+}
 
 const rayClusters = `{"metadata": {"resourceVersion": "5"}, "items": [
 	{"metadata": {"name": "mine", "namespace": "team", "resourceVersion": "3", "ownerReferences": [{"kind": "RayJob", "uid": "1", "controller": true}]},
