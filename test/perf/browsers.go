@@ -75,8 +75,12 @@ func (b *browsers) read(ctx context.Context, page string) error {
 	return err
 }
 
-// look opens pages in turn and follows each for a while, until looking is done.
+// look opens pages in turn and follows each for a while, until looking is done. People do not open their browsers at the
+// same instant, so the first pages are spread over the time for which each is followed.
 func (b *browsers) look(ctx, looking context.Context, pages []string, first int, say func(string, ...any)) error {
+	waiting, arrive := context.WithTimeout(looking, stays*time.Duration(first)/mostBrowsers)
+	<-waiting.Done()
+	arrive()
 	for n := first; looking.Err() == nil; n++ {
 		page := pages[n%len(pages)]
 		began := time.Now()
