@@ -39,7 +39,7 @@ func Is(object *unstructured.Unstructured) bool {
 // Convert converts the documents. It skips objects that do not belong to the former queue. The error is a
 // *migration.InputError.
 func Convert(documents []migration.Document) (*migration.Result, error) {
-	c := &converter{result: &migration.Result{}, quotas: map[string]migration.Document{}, policies: map[string]string{}}
+	c := &converter{result: &migration.Result{}, quotas: map[string]migration.Document{}, policies: map[string]string{}, unqueued: map[string]bool{}}
 	for _, d := range migration.Sorted(documents) {
 		switch gvk := d.Object.GroupVersionKind(); {
 		case gvk.Group == manifest.Group && gvk.Kind == manifest.Kind:
@@ -95,6 +95,8 @@ type converter struct {
 	usesQuotas bool
 	units      int
 	live       int
+	// unqueued are the kinds of jobs that only their suspend field marks, although the values do not enable them.
+	unqueued map[string]bool
 
 	// tree is the tree to apply, and groups are its groups; nil without a tree.
 	tree   *unstructured.Unstructured

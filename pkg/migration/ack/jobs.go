@@ -111,7 +111,12 @@ func (c *converter) convertJobs() {
 		job.SetLabels(migration.OrNil(labels))
 		job.SetAnnotations(migration.OrNil(annotations))
 		c.checkQuota(d, labels[wellknown.QuotaNameLabel])
+		c.checkKind(d, annotations)
 		c.result.Objects = append(c.result.Objects, job)
+	}
+	if len(c.unqueued) > 0 {
+		c.result.Step("Add these kinds to the value enabledExtensions, or mark their jobs with annotation %s: \"true\": %s. Otherwise the jobs in the input that only their suspend field marks wait forever.",
+			wellknown.SuspendAnnotation, strings.Join(slices.Sorted(maps.Keys(c.unqueued)), ", "))
 	}
 	if c.live > 0 {
 		c.result.Step("%d jobs in the input exist in a cluster already, and are not converted. Those that wait have the mark of kube-queue, and are queued when it runs; those that run are left alone.", c.live)
@@ -132,6 +137,15 @@ func (c *converter) keep(d migration.Document, field string, old, into map[strin
 		default:
 			c.result.Find(d.Name(), field+": "+key, "the key has no equivalent, and is removed", cmp.Or(keysOfJobs[key], "nothing"))
 		}
+	}
+}
+
+// checkKind notes the kind of a job that only its suspend field marks, if the values do not enable the kind.
+func (c *converter) checkKind(d migration.Document, annotations map[string]string) {
+	kind, _ := migration.KindOfJob(d.Object)
+	enabled, set := c.result.Values["enabledExtensions"].([]any)
+	if _, marked := annotations[wellknown.SuspendAnnotation]; set && !marked && isSuspended(d.Object) && !slices.Contains(enabled, any(kind.Extension)) {
+		c.unqueued[kind.Extension] = true
 	}
 }
 

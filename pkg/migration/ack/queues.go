@@ -119,8 +119,11 @@ func (c *converter) queueSpec(d migration.Document) map[string]any {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		switch short := withoutPrefix(key); {
 		case !hasPrefix(key), short == "quota-fullname", short == "parent-quota-fullname":
+		case short == "queue-suspend" && annotations[key] == "true":
+			written["stop"] = string(schedulingv1alpha1.StopHold)
+		case short == "queue-suspend" && annotations[key] == "false":
 		default:
-			c.result.Find(d.Name(), "metadata.annotations: "+key, "the setting has no equivalent", queueInstead(key))
+			c.result.Find(d.Name(), "metadata.annotations: "+key, "the setting is not converted", queueInstead(key))
 		}
 	}
 	return written

@@ -258,7 +258,7 @@ func (o *options) print(result *migration.Result) error {
 
 // values writes the chart values to their file, or returns them if there is no file.
 func (o *options) values(result *migration.Result) ([]byte, error) {
-	if result.Values == nil && o.valuesFile == "" {
+	if (result.Values == nil || o.only == "jobs") && o.valuesFile == "" {
 		return nil, nil
 	}
 	text, err := yaml.Marshal(result.Values)

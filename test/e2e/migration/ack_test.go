@@ -53,7 +53,7 @@ func TestAConvertedSetupOfAckKeepsItsPromises(t *testing.T) {
 	// The chart sets these variables and flags from the values.
 	suite.BothWith(t, strings.Join(values.EnabledExtensions, ","), []string{"StrictConsistency=true", "QueueGroupPlugin=" + c.QueueGroupPlugin},
 		"--backoff-initial="+c.Config.Backoff.Initial, "--backoff-max="+c.Config.Backoff.Max)
-	manifests, objects := sh.split("kube-queue.yaml")
+	manifests, objects := sh.split("settings.yaml", "jobs.yaml")
 	s := newStory(t, "platform", manifests, objects)
 	s.main.WaitForTree()
 
