@@ -64,6 +64,16 @@ var suggested = func() (all []string) {
 	return all
 }()
 
+// former are the keys of ack-kube-queue and koord-queue that have another name here.
+var former = map[string]string{
+	"quota.scheduling.alibabacloud.com/name":        wellknown.QuotaNameLabel,
+	"quota.scheduling.koordinator.sh/name":          wellknown.QuotaNameLabel,
+	"alibabacloud.com/quota-name":                   wellknown.QuotaNameLabel,
+	"quota.scheduling.alibabacloud.com/preemptible": wellknown.PreemptibleLabel,
+	"quota.scheduling.koordinator.sh/preemptible":   wellknown.PreemptibleLabel,
+	"koord-queue/min-resources":                     wellknown.MinResourcesAnnotation,
+}
+
 // prefixes of the keys of users, without the slash.
 var prefixes = []string{strings.TrimSuffix(wellknown.SchedulingPrefix, "/"), strings.TrimSuffix(wellknown.Prefix, "/")}
 
@@ -76,6 +86,9 @@ type ignoredKey struct {
 }
 
 func (i ignoredKey) String() string {
+	if former[i.key] != "" {
+		return fmt.Sprintf("%s %s has no effect on kube-queue; set %s %s instead", i.place, i.key, keys[i.meant].place, i.meant)
+	}
 	if i.key == i.meant {
 		return fmt.Sprintf("%s %s has no effect; set it as %s instead", i.place, i.key, keys[i.meant].place.withArticle())
 	}
@@ -131,7 +144,11 @@ func ignoredKeys(job framework.Object) (found []ignoredKey) {
 	}{{annotation, job.GetAnnotations()}, {label, job.GetLabels()}} {
 		first := len(found)
 		for key := range of.all {
-			if meant := meantKey(key, of.place); meant != "" {
+			meant := meantKey(key, of.place)
+			if _, set := job.GetLabels()[meant]; set && former[key] != "" { // for Koordinator
+				continue
+			}
+			if meant != "" {
 				found = append(found, ignoredKey{key, of.place, meant})
 			}
 		}
@@ -143,6 +160,9 @@ func ignoredKeys(job framework.Object) (found []ignoredKey) {
 // meantKey returns the key that a user probably meant by a key that has no effect here; empty if the key has an effect
 // or resembles no other.
 func meantKey(key string, at place) string {
+	if now := former[key]; now != "" {
+		return now
+	}
 	prefix, name, qualified := strings.Cut(key, "/")
 	if !qualified {
 		return ""

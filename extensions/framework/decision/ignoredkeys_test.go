@@ -33,6 +33,8 @@ func TestAKeyThatHasNoEffectIsReportedWithTheOneThatWasMeant(t *testing.T) {
 		{label, "kubequeue/quota-name", "label kubequeue/quota-name has no effect; did you mean label kube-queue/quota-name?", false},
 		{annotation, "kube-queue/mincount", "annotation kube-queue/mincount has no effect; did you mean annotation kube-queue/min-count?", false},
 		{annotation, "kube-queue/pod-group-size", "annotation kube-queue/pod-group-size has no effect without label kube-queue/pod-group", false},
+		{label, "quota.scheduling.alibabacloud.com/name", "label quota.scheduling.alibabacloud.com/name has no effect on kube-queue; set label kube-queue/quota-name instead", false},
+		{annotation, "koord-queue/min-resources", "annotation koord-queue/min-resources has no effect on kube-queue; set annotation kube-queue/min-resources instead", false},
 
 		{annotation, "scheduling.x-k8s.io/suspend", "", false},
 		{label, "scheduling.x-k8s.io/priority-class", "", false},
@@ -64,6 +66,13 @@ func TestAKeyThatHasNoEffectIsReportedWithTheOneThatWasMeant(t *testing.T) {
 		if got := AlmostMarked(job); got != want {
 			t.Errorf("%s %s: of the mark it says %q, want %q", test.at, test.key, got, want)
 		}
+	}
+}
+
+func TestAFormerKeyBesideTheNewOneIsNotReported(t *testing.T) {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"quota.scheduling.koordinator.sh/name": "a", "kube-queue/quota-name": "a"}}}
+	if got := IgnoredKeys(job); got != "" {
+		t.Errorf("it says %q", got)
 	}
 }
 
