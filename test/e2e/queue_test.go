@@ -19,7 +19,7 @@ func TestAQueueIsStoppedAndContinues(t *testing.T) {
 	const queue = "root-stopped"
 	isRequeued := func(resource schema.GroupVersionResource, kind, name string) {
 		t.Helper()
-		if event := l.WaitForEvent(name, "QueueStopped"); event.Type != "Normal" || event.Message != "Suspended to take the quota back: queue "+queue+" was drained; the job is queued again and waits until the queue is resumed" {
+		if event := l.WaitForEvent(name, "QueueStopped"); event.Type != "Normal" || event.Message != "Suspended: queue "+queue+" was drained; the job is queued again and waits until the queue is resumed" {
 			t.Errorf("%s event: %s", event.Type, event.Message)
 		}
 		unit := l.WaitForPhase(kind, name, "Enqueued")

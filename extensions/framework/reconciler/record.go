@@ -267,7 +267,10 @@ func evictedEvent(job metav1.Object, evicted *metav1.Condition, lingers string) 
 	if _, is := job.(*framework.PodGroup); is { // nothing can suspend a pod
 		done = "Deleted"
 	}
-	message = fmt.Sprintf("%s to take the quota back: %s%s", done, evicted.Message, blocks(job, evicted))
+	if !isRequested(evicted) {
+		done += " to take the quota back"
+	}
+	message = fmt.Sprintf("%s: %s%s", done, evicted.Message, blocks(job, evicted))
 	if lingers != "" {
 		return corev1.EventTypeWarning, fmt.Sprintf("%s. The job still holds its quota: %s", message, lingers)
 	}
@@ -275,10 +278,15 @@ func evictedEvent(job metav1.Object, evicted *metav1.Condition, lingers string) 
 }
 
 func evictedType(evicted *metav1.Condition) string {
-	if evicted.Reason == string(wellknown.ReasonDeactivated) || evicted.Reason == string(wellknown.ReasonQueueStopped) { // a user requested it
+	if isRequested(evicted) {
 		return corev1.EventTypeNormal
 	}
 	return corev1.EventTypeWarning
+}
+
+// isRequested reports whether a user requested the eviction.
+func isRequested(evicted *metav1.Condition) bool {
+	return evicted.Reason == string(wellknown.ReasonDeactivated) || evicted.Reason == string(wellknown.ReasonQueueStopped)
 }
 
 // recordGrowthEvicted reports once for each eviction of growth that pods of the job are deleted.

@@ -9,10 +9,10 @@ import (
 
 func TestHowAnEvictionIsReported(t *testing.T) {
 	for _, test := range []struct{ name, reason, lingers, kind, message string }{
-		{"what a user requested is no warning", "Deactivated", "", "Normal", "Suspended to take the quota back: why"},
-		{"nor is what an administrator requested", "QueueStopped", "", "Normal", "Suspended to take the quota back: why"},
-		{"a job that continues gets a warning", "Deactivated", "until then", "Warning", "Suspended to take the quota back: why. The job still holds its quota: until then"},
-		{"whoever requested it", "QueueStopped", "until then", "Warning", "Suspended to take the quota back: why. The job still holds its quota: until then"},
+		{"what a user requested is no warning", "Deactivated", "", "Normal", "Suspended: why"},
+		{"nor is what an administrator requested", "QueueStopped", "", "Normal", "Suspended: why"},
+		{"a job that continues gets a warning", "Deactivated", "until then", "Warning", "Suspended: why. The job still holds its quota: until then"},
+		{"whoever requested it", "QueueStopped", "until then", "Warning", "Suspended: why. The job still holds its quota: until then"},
 		{"everything else is a warning", "MaximumExecutionTime", "", "Warning", "Suspended to take the quota back: why"},
 	} {
 		kind, message := evictedEvent(marked(), &metav1.Condition{Reason: test.reason, Message: "why"}, test.lingers)
