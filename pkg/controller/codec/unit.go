@@ -259,7 +259,7 @@ func (r Reader) renewalOf(unit *schedulingv1alpha1.QueueUnit) *scheduler.Renewal
 
 // hold sets the state of an eviction and why a unit must not be tried.
 func (r Reader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, invalid error) {
-	inactive := "spec.active is false; set annotation " + wellknown.ActiveAnnotation + " of the job to \"true\" to queue it again"
+	inactive := "spec.active is false; run kubectl kube-queue unpause, or set annotation " + wellknown.ActiveAnnotation + " of the job to \"true\""
 	eviction := lifecycle.EvictionOf(unit)
 	u.Evicted, u.Stopped = eviction.UnderWay(), eviction.Stopped()
 	if u.Evicted {

@@ -228,7 +228,7 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 		t.Errorf("it holds quota of %q", u.Quota)
 	}
 	// Once requeued, it reports both why it was stopped and what to do.
-	if says := u.Held.Message(); !strings.HasPrefix(says, "the job exceeded its maximum execution time; spec.active is false; set annotation ") {
+	if says := u.Held.Message(); !strings.HasPrefix(says, "the job exceeded its maximum execution time; spec.active is false; run kubectl kube-queue unpause, or set annotation ") {
 		t.Errorf("it says %q", says)
 	}
 }
