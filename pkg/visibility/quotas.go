@@ -28,6 +28,11 @@ func (m *Model) Quotas(namespace string, spec visibilityv1alpha1.QuotaReviewSpec
 		return nil, fmt.Errorf("no quota is in force")
 	}
 	shown := func(string) bool { return true }
+	if tree, is := m.view.Backend.(interface{ Note() string }); is && access.Trees() {
+		if note := tree.Note(); note != "" {
+			answer.Message = strings.ToUpper(note[:1]) + note[1:]
+		}
+	}
 	if !access.Trees() {
 		own := m.pathsOf(namespace)
 		shown = func(path string) bool {

@@ -657,3 +657,12 @@ func TestAnswersHavePages(t *testing.T) {
 		t.Errorf("the last quota is %+v, %v", quotas, err)
 	}
 }
+
+func TestTheQuotasSayWhyTheirTreeIsNotTheCurrentOne(t *testing.T) {
+	c := newCluster(t, teams(), tree.Options{Note: quota.LastValidNote + "ElasticQuotaTree kube-system/t is invalid"})
+	for want, access := range map[string]Access{"The last valid quota tree is in force, because ElasticQuotaTree kube-system/t is invalid": everything(), "": only("a")} {
+		if got, err := c.model().Quotas("a", visibilityv1alpha1.QuotaReviewSpec{}, access); err != nil || got.Message != want {
+			t.Errorf("%+v, %v, want %q", got, err, want)
+		}
+	}
+}

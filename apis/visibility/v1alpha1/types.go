@@ -503,6 +503,10 @@ type QuotaReviewStatus struct {
 	// hidden is the number of quotas not shown because the caller cannot list ElasticQuotaTrees.
 	// +optional
 	Hidden int32 `json:"hidden,omitempty"`
+	// message says why the quotas are those of the last valid tree, if the current tree is invalid. It is only for callers
+	// who can list ElasticQuotaTrees.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // QuotaSummary describes how a quota is used.

@@ -108,8 +108,9 @@ func (s *shell) priority() *cobra.Command {
 	o := &change{}
 	var priority int32
 	cmd := s.jobCommand(&cobra.Command{
-		Use:   "priority " + jobArgs + " N",
-		Short: "Set the priority of a job in its queue",
+		Use:        "priority " + jobArgs + " N",
+		SuggestFor: []string{"bump"},
+		Short:      "Set the priority of a job in its queue",
 		Long: `Sets the annotation ` + wellknown.PriorityAnnotation + ` of the job. The job with the highest priority goes first in
 its queue. Write a negative priority after --: kubectl kube-queue priority train-c -- -5.`,
 		Example: `  kubectl kube-queue priority train-c 100`,

@@ -335,16 +335,16 @@ func TestTreeOfWhoDecidesHasMore(t *testing.T) {
 		if spec["quota"] == "nothing" {
 			return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z"}, nil
 		}
-		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "hidden": 2, "quotas": []any{map[string]any{"path": "company", "queue": "company", "min": map[string]any{"cpu": "4"},
+		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "hidden": 2, "message": "The last valid quota tree is in force.", "quotas": []any{map[string]any{"path": "company", "queue": "company", "min": map[string]any{"cpu": "4"},
 			"lent": map[string]any{"cpu": "3"}, "unqueued": map[string]any{"memory": "1Gi"}, "waiting": 9, "holding": 2}}}, nil
 	}
 	expect(t, a, 0, ""+
 		"NAME      RESOURCE   MIN   USED   MAX   BORROWED   LENT   UNQUEUED   WAITING\n"+
 		"company   cpu          4      0     -          -      3          -         -\n"+
 		"          memory       -      0     -          -      -        1Gi         -\n"+
-		"\nLENT: the unused part of the min that other quotas have borrowed\n"+
+		"\nLENT: the unused part of the min that other quotas use\n"+
 		"UNQUEUED: what pods outside the queue use\n"+
-		"2 quotas of others not shown.\n", "", "tree")
+		"2 quotas of others not shown.\nThe last valid quota tree is in force.\n", "", "tree")
 	if _, out, _ := a.run("tree", "-o", "wide", "--no-headers"); !strings.Contains(out, "          jobs     -   2   -   -   -     -   9   company\n") {
 		t.Errorf("the numbers of jobs, of a quota that does not limit them:\n%s", out)
 	}

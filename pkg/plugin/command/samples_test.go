@@ -42,7 +42,7 @@ func TestTheReferenceShowsWhatEachCommandPrints(t *testing.T) {
 			a.objects[unitsOf][0]["spec"].(map[string]any)["active"] = false
 		case "version":
 			a.add(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": controllerName, "namespace": "kube-queue"},
-				"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": "kube-queue-controller:0.3.0"}}}}}})
+				"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": "kube-queue-controller:0.2.0"}}}}}})
 		case "resume":
 			a.objects[queuesOf][0]["spec"] = map[string]any{"stop": "Hold"}
 		}
@@ -51,7 +51,7 @@ func TestTheReferenceShowsWhatEachCommandPrints(t *testing.T) {
 			t.Errorf("%s: exit status %d\n%s", args, code, errs)
 			continue
 		}
-		out = strings.ReplaceAll(out, programVersion(), "0.3.0")
+		out = strings.ReplaceAll(out, programVersion(), "0.2.0")
 		sample := filepath.Join(samples, name+".txt")
 		if *update {
 			if err := os.WriteFile(sample, []byte(args+"\n"+out), 0o644); err != nil {

@@ -14,10 +14,11 @@ import (
 func (s *shell) tree() *cobra.Command {
 	o := &output{templates: true}
 	cmd := &cobra.Command{
-		Use:   "tree [QUOTA]",
-		Short: "Show how the quota tree is used",
+		Use:        "tree [QUOTA]",
+		SuggestFor: []string{"quota", "quotas"},
+		Short:      "Show how the quota tree is used",
 		Long: `For each quota, shows the guarantee (MIN), the used amount, the limit (MAX), what it uses above its MIN (BORROWED),
-the unused part of its MIN that other quotas have borrowed (LENT), what pods outside the queue use (UNQUEUED),
+the unused part of its MIN that other quotas use (LENT), what pods outside the queue use (UNQUEUED),
 and what waiting jobs request (WAITING). The row jobs counts jobs. It is shown if the quota limits them, or with
 -o wide.
 
@@ -68,5 +69,6 @@ func (c *cluster) showTree(ctx context.Context, to io.Writer, o *output, quota s
 		return err
 	}
 	render.Hidden(to, review.Status.Hidden)
+	render.NotInForce(to, review.Status.Message)
 	return nil
 }

@@ -2,7 +2,6 @@ package command
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,7 +34,8 @@ kube-queue-controller in the cluster.`,
 			deployment, err := c.Core.AppsV1().Deployments(c.QueueNamespace).Get(cmd.Context(), controllerName, metav1.GetOptions{})
 			switch {
 			case access.IsMissingObject(err):
-				return fmt.Errorf("there is no Deployment %s in namespace %s", controllerName, c.QueueNamespace)
+				s.warn("There is no Deployment %s in namespace %s: the version in the cluster is not known.", controllerName, c.QueueNamespace)
+				return nil
 			case apierrors.IsForbidden(err):
 				s.warn("You may not read Deployments in namespace %s: the version in the cluster is not known.", c.QueueNamespace)
 				return nil

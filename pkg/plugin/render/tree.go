@@ -25,7 +25,7 @@ const (
 func Tree(to io.Writer, quotas []visibility.QuotaSummary, view View) error {
 	table := &text.Table{Columns: []text.Column{{Title: "NAME", Least: leastName}, {Title: "RESOURCE", Least: leastText}, {Title: "MIN", Right: true}, {Title: "USED", Right: true},
 		{Title: "MAX", Right: true}, {Title: "BORROWED", Right: true, Meaning: "what the quota uses above its min"},
-		{Title: "LENT", Right: true, Meaning: "the unused part of the min that other quotas have borrowed"}, {Title: "UNQUEUED", Right: true, Meaning: unqueuedMeaning}, {Title: "WAITING", Right: true, Meaning: "what waiting jobs request"}}}
+		{Title: "LENT", Right: true, Meaning: "the unused part of the min that other quotas use"}, {Title: "UNQUEUED", Right: true, Meaning: unqueuedMeaning}, {Title: "WAITING", Right: true, Meaning: "what waiting jobs request"}}}
 	if view.Style.Bars {
 		table.Columns = append(table.Columns, text.Column{Title: "USE"})
 	}
@@ -147,5 +147,12 @@ func Float(list corev1.ResourceList, name corev1.ResourceName) float64 {
 func Hidden(to io.Writer, hidden int32) {
 	if hidden > 0 {
 		note(to, "%s of others not shown.", text.Count(int(hidden), "quota"))
+	}
+}
+
+// NotInForce says why the quotas are not those of the current tree; nothing if they are.
+func NotInForce(to io.Writer, message string) {
+	if message != "" {
+		note(to, "%s", text.Clean(message))
 	}
 }

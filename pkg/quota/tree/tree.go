@@ -236,6 +236,9 @@ func (t *Tree) Place(namespace, quotaName string) (quota.Group, *quota.Refusal) 
 	return g, nil
 }
 
+// Note returns why this tree is in force although another one was written; empty for none.
+func (t *Tree) Note() string { return t.note }
+
 // noted adds the note to the refusal.
 func (t *Tree) noted(r *quota.Refusal) *quota.Refusal {
 	r.Note = t.note
