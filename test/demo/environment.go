@@ -117,7 +117,7 @@ func (e *environment) install(ctx context.Context, extensions string) error {
 	if err := e.start(ctx, "kube-queue-controller", reviews...); err != nil {
 		return err
 	}
-	return e.start(ctx, "job-extensions", "--enabled-extensions="+extensions)
+	return e.start(ctx, "job-extensions", "--enabled-extensions=", "--annotation-extensions="+extensions)
 }
 
 // start runs a program of kube-queue with its ServiceAccount.
