@@ -191,8 +191,8 @@ func (e *environment) sayNext() {
 		}
 		fmt.Printf("  %s\n", next.command)
 	}
-	fmt.Print("\nPods are simulated: those of your own jobs end after 10 seconds, unless their annotation\n" +
-		"localcluster.kube-queue.dev/run-time is another time, such as 60s, or never.\n")
 	fmt.Print("\nTo stop the cluster: make demo-down\n")
 	fmt.Printf("In a browser:        KUBECONFIG=%s %s web '/?all=1'\n", e.shown(e.cluster.Kubeconfig), e.shown(e.plugin()))
+	fmt.Print("\nPods are simulated: those of your own jobs end after 10 seconds, unless their annotation\n" +
+		"localcluster.kube-queue.dev/run-time is another time, such as 60s, or never.\n")
 }
