@@ -490,6 +490,14 @@ func noReleasedJobGrows(t *testing.T, kind heldKind, _ dynamic.ResourceInterface
 		forbidden(t, "stores a template", err, "job-extensions changes nothing in the status of a Workflow")
 		_, err = try(t, f.queue, `{status: {phase: null, startedAt: null}}`, dryRun)
 		allowed(t, "a release that starts the clock again", err)
+		_, err = try(t, f.tenant, endedStatus(kind), metav1.PatchOptions{})
+		must(t, err)
+		for _, again := range []string{`{status: {phase: Running}}`, `{status: null}`} {
+			_, err = try(t, f.tenant, again, dryRun)
+			refused(t, err, "that has ended cannot run again")
+		}
+		_, err = try(t, f.tenant, `{metadata: {labels: {a: b}}, status: {phase: Failed}}`, dryRun)
+		allowed(t, "a change that does not start it again", err)
 	}
 	_, err = try(t, f.queue, `{metadata: {labels: {kube-queue/quota-name: b}}}`, dryRun)
 	if !apierrors.IsForbidden(err) {

@@ -256,6 +256,16 @@ spec:
       namespace is managed by kube-queue: the finalizer orphan would keep the pods of a {{ $kind.kind }} after its deletion. Remove
       the finalizer.
     reason: Forbidden
+  {{- if eq $kind.kind "Workflow" }}
+  # It has no subresource status, so whoever can write it could start it again after its unit has ended.
+  - expression: >-
+      request.operation != 'UPDATE' || !variables.ended || variables.mayBypass
+      || ({{ replace "oldObject." "object." $fence.ended }})
+    message: >-
+      namespace is managed by kube-queue: a {{ $kind.kind }} that has ended cannot run again, because its quota is free. Create another
+      one, for example with argo resubmit.
+    reason: Forbidden
+  {{- end }}
   {{- if $kind.partOf }}
   - expression: >-
       request.operation != 'UPDATE'
