@@ -343,6 +343,13 @@ func TestTheUnitOfAReleasedJobIsNotDeletedByHand(t *testing.T) {
 			}
 		}
 	}
+	t.Run("the editor deletes that of a Workflow whose status says that it has ended", func(t *testing.T) {
+		makeUnit(t, who, ns, unit("ended-workflow", "argoproj.io/v1alpha1", "Workflow"))
+		prepare(t, who, ns, "ended-workflow")
+		patchStatus(t, who["controller"], ns, "ended-workflow", `{"status": {"phase": "Succeeded"}}`)
+		err := unitsAs(t, who["editor"], ns).Delete(t.Context(), "ended-workflow", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		wantError(t, err, "the QueueUnit holds quota for Workflow")
+	})
 	t.Run("an administrator deletes it among others", func(t *testing.T) { // other users may not delete collections at all
 		err := unitsAs(t, who["administrator"], ns).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=released-job"})
 		wantError(t, err, instead)
