@@ -66,19 +66,35 @@ func TestTheMaxLimitsAnAutoscaledCluster(t *testing.T) {
 		return len(passed) > 8, fmt.Sprint(len(passed))
 	})
 
-	// A replacement passes without a decision, as soon as job-extensions runs.
+	// A replacement passes without a decision within 2 s, but only while job-extensions runs.
 	before := l.Unit("RayCluster", "scaled-growth").ResourceVersion
 	passed, _ := workers(l, "scaled")
 	l.Delete(harness.Pods, passed[0].Name)
+	var since time.Time // the worker is gone, and another one exists
 	harness.Eventually(t, time.Minute, "another worker has passed", func() (bool, string) {
-		now, _ := workers(l, "scaled")
-		return len(now) == 8 && !slices.ContainsFunc(now, func(p corev1.Pod) bool { return p.UID == passed[0].UID }), fmt.Sprint(len(now))
+		gone := !slices.ContainsFunc(l.Pods("scaled"), func(p corev1.Pod) bool { return p.UID == passed[0].UID })
+		now, waiting := workers(l, "scaled")
+		if since.IsZero() && gone && len(now)+waiting == 80 {
+			since = time.Now()
+		}
+		return len(now) == 8 && gone, fmt.Sprint(len(now))
 	})
+	if took := time.Since(since); took > 2*time.Second {
+		t.Errorf("the replacement passed after %v", took)
+	}
 	if after := l.Unit("RayCluster", "scaled-growth").ResourceVersion; after != before {
 		t.Errorf("the unit for growth was written, version %s to %s", before, after)
 	}
 	extensions.Kill()
+	passed, _ = workers(l, "scaled")
+	l.Delete(harness.Pods, passed[0].Name)
+	expectWorkers(t, l, "scaled", 7, 73)
+	harness.Never(t, time.Second, "a worker passes while job-extensions is down", func() (bool, string) {
+		now, _ := workers(l, "scaled")
+		return len(now) > 7, fmt.Sprint(len(now))
+	})
 	suite.Program(t, harness.Extensions, "--enabled-extensions=raycluster,pod").Start()
+	expectWorkers(t, l, "scaled", 8, 72)
 
 	l.TreeOf(`{name: growth, namespaces: [growth], max: {cpu: "12"}}`)
 	expectWorkers(t, l, "scaled", 11, 69)
