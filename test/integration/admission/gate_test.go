@@ -167,6 +167,7 @@ func TestAMarkedPodWaitsAtTheGate(t *testing.T) {
 		"an unmarked one with a node":       {"", ", nodeName: n", false, ""},
 		"one with a forged label":           {`{metadata: {labels: {kube-queue/gated: "true"}}}`, "", false, "kube-queue sets label kube-queue/gated"},
 		"one with a forged gate":            {"", ", schedulingGates: [{name: scheduling.x-k8s.io/kube-queue}]", false, "kube-queue sets label kube-queue/gated"},
+		"one that a webhook has marked":     {markedWith(`labels: {kube-queue/gated: "true"}`), ", schedulingGates: [{name: scheduling.x-k8s.io/kube-queue}]", true, ""},
 		"one with both, but without a mark": {`{metadata: {labels: {kube-queue/gated: "true"}}}`, ", schedulingGates: [{name: scheduling.x-k8s.io/kube-queue}]", false, "kube-queue sets label kube-queue/gated"},
 	} {
 		t.Run(name, func(t *testing.T) {
