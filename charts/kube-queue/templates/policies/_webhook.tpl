@@ -53,7 +53,7 @@ webhooks:
 - name: hold-{{ lower $kind.kind }}.kube-queue.dev
   {{- include "kube-queue.webhookClient" (list $root "/hold") | nindent 2 }}
   failurePolicy: Fail
-  # A webhook that runs later may remove the suspend field, or add the annotation.
+  # A webhook that runs later may remove the suspend field. If it adds the annotation, this one is not called again.
   reinvocationPolicy: IfNeeded
   matchPolicy: Equivalent
   rules:
