@@ -203,7 +203,7 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 			MaxSeconds: ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0),
 			Expected:   scheduler.ExpectedOf(ptr.Deref(unit.Spec.ExpectedRunTimeSeconds, 0)),
-			Inactive:   !ptr.Deref(unit.Spec.Active, true), Unstoppable: unit.Spec.Unstoppable != "",
+			Inactive:   !ptr.Deref(unit.Spec.Active, true), Unstoppable: unit.Spec.Unstoppable != "" && !isByHand(&unit.Spec.ConsumerRef),
 			OverQuota:   unit.Status.Phase.HoldsQuota() && lifecycle.IsOverQuota(unit),
 			Unscheduled: unit.Status.Phase.HoldsQuota() && lifecycle.IsUnscheduled(unit),
 			AwaitsPods:  lifecycle.AwaitsPods(unit),
@@ -245,7 +245,8 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 	return u, nil
 }
 
-// renewalOf returns how long a hand-made unit holds quota; nil for no limit.
+// renewalOf returns how long a hand-made unit holds quota; nil for no limit. Once it is evicted, its owner can no longer
+// prolong that.
 func (r Reader) renewalOf(unit *schedulingv1alpha1.QueueUnit) *scheduler.Renewal {
 	if r.Renewal.Timeout == 0 {
 		return nil
@@ -253,6 +254,9 @@ func (r Reader) renewalOf(unit *schedulingv1alpha1.QueueUnit) *scheduler.Renewal
 	renewal := r.Renewal
 	if unit.Status.RenewTime != nil {
 		renewal.At = unit.Status.RenewTime.Time
+		if evicted := lifecycle.EvictedOf(unit); lifecycle.EvictionOf(unit).UnderWay() && evicted.LastTransitionTime.Time.Before(renewal.At) {
+			renewal.At = evicted.LastTransitionTime.Time
+		}
 	}
 	return &renewal
 }

@@ -78,6 +78,24 @@ func TestAUnitThatWasCreatedByHandWaitsFromItsCreationAndIsRenewed(t *testing.T)
 	}
 }
 
+// Its owner could otherwise keep borrowed quota forever.
+func TestAUnitThatWasCreatedByHandCanBeEvicted(t *testing.T) {
+	for kind, byHand := range map[string]bool{"Job": false, "Thing": true} {
+		reader := newTestReader(resources.NewNames())
+		reader.Renewal.Timeout = time.Hour
+		u, err := reader.ReadComplete(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			u.Spec.ConsumerRef, u.Spec.Unstoppable = schedulingv1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: kind, Name: "n"}, "it continues"
+			u.Status.Phase, u.Status.RenewTime = schedulingv1alpha1.PhaseRunning, &metav1.MicroTime{Time: time.Unix(300, 0)}
+			u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue,
+				Reason: string(wellknown.ReasonPreempted), LastTransitionTime: metav1.Unix(200, 0)}}
+		}))
+		require.NoError(t, err)
+		if u.Unstoppable == byHand || byHand && !u.Renewal.At.Equal(time.Unix(200, 0)) {
+			t.Errorf("%s: unstoppable %t, renewal %+v", kind, u.Unstoppable, u.Renewal)
+		}
+	}
+}
+
 func TestAUnitThatReplacesALostOneIsReadWithTheAttemptOfItsJob(t *testing.T) {
 	read := func(apiVersion string, phase schedulingv1alpha1.QueueUnitPhase, attempts int32) scheduler.Unit {
 		u, err := newTestReader(resources.NewNames()).ReadComplete(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
