@@ -252,6 +252,7 @@ func noWaitingJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) 
 		{"unsuspended", kind.suspend("false"), ""},
 		{"without its suspend field", kind.suspend("null"), ""},
 		{"without its annotations", `{metadata: {annotations: null}}`, ""},
+		{"without the annotation of managed namespaces", `{metadata: {annotations: {kube-queue/managed: null}}}`, ""},
 		{"without its annotations and suspend field", `{metadata: {annotations: null}, ` + strings.TrimPrefix(kind.suspend("null"), "{"), ""},
 		{"marked false", `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false"}}}`, `keeps the annotation scheduling.x-k8s.io/suspend "true"`},
 		{"marked false and unsuspended", `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false"}}, ` + strings.TrimPrefix(kind.suspend("false"), "{"), `keeps the annotation`},

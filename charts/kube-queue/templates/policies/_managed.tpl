@@ -47,7 +47,8 @@
       && ({{ include "kube-queue.celSuspended" (list $kinds "oldObject") | nindent 8 | trim }})
       && ({{ if $fenced }}!({{ include "kube-queue.celSuspended" (list $kinds "object") | nindent 8 | trim }})
         || {{ end }}(oldObject.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
-          && !object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].hasValue())))
+          && (!object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].hasValue()
+            || object.metadata.annotations['scheduling.x-k8s.io/suspend'] == 'true' && object.metadata.?annotations[?'kube-queue/managed'].orValue('') != 'true'))))
 {{- end -}}
 
 {{/*
