@@ -235,6 +235,16 @@ func TestAJobThatWouldBorrowDoesNotPreemptWhoUsesTheGuarantee(t *testing.T) {
 	h.expect(h.claim("a", "cpu=1", 1), "borrows")
 }
 
+// Without its large unit, a would use less of its guarantee, because the claimant borrows a gpu.
+func TestASmallVictimIsTakenIfALargeOneUsesTheGuarantee(t *testing.T) {
+	h := newHall(t, node("root", "", "cpu=8 gpu=3", node("a", "cpu=6", "")))
+	h.run("a", "cpu=6 gpu=1", 0, "large")
+	h.run("a", "cpu=1 gpu=1", 1, "small1", "small2")
+	h.expect(h.claim("a", "cpu=1 gpu=1", 9), "small2")
+	h.expect(h.claim("a", "cpu=2 gpu=2", 9), "small1", "small2")
+	h.expect(h.claim("a", "gpu=3", 9))
+}
+
 // Four services with five jobs of 5 cpu each start one after the other. Each gets its guarantee, and they share the
 // rest.
 func TestReclaimIsEvenInATreeOfThreeLevels(t *testing.T) {

@@ -230,16 +230,26 @@ func (s *search) preemptAndReclaim() bool {
 	return s.reclaim()
 }
 
-// takeOwn takes units in the claimant's queue until there are enough.
+// takeOwn takes units in the claimant's queue until there are enough. If the group would use less of its guarantee
+// without those in front, it starts over and passes over each unit without which that is so.
 func (s *search) takeOwn(enough func() bool) bool {
-	for _, c := range s.own {
-		if s.claim.Preempts == nil || !s.claim.Preempts(c) || !s.helps(c) {
-			continue
+	for _, passesOver := range []bool{false, true} {
+		for _, c := range s.own {
+			if s.claim.Preempts == nil || !s.claim.Preempts(c) || !s.helps(c) {
+				continue
+			}
+			s.take(Victim{Candidate: c})
+			if enough() {
+				return true
+			}
+			if passesOver && !s.keepsGuarantee() {
+				s.restoreAfter(len(s.victims) - 1)
+			}
 		}
-		s.take(Victim{Candidate: c})
-		if enough() {
-			return true
+		if s.keepsGuarantee() {
+			break
 		}
+		s.restore()
 	}
 	return false
 }
