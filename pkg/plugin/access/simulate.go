@@ -13,7 +13,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -215,10 +214,18 @@ func (q *Question) setTree(object *unstructured.Unstructured) error {
 
 // addUnit adds a unit that a user creates.
 func (q *Question) addUnit(object *unstructured.Unstructured) error {
-	unit := &v1alpha1.QueueUnit{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, unit); err != nil {
+	data, err := object.MarshalJSON()
+	if err != nil {
 		return fmt.Errorf("unit %q: %w", object.GetName(), err)
 	}
+	decoded, err := codec.UnitKind().Decode(data)
+	if unreadable, is := decoded.(*lenient.Unreadable); is {
+		err = unreadable.Err
+	}
+	if err != nil {
+		return fmt.Errorf("unit %q: %w", object.GetName(), err)
+	}
+	unit := decoded.(*v1alpha1.QueueUnit)
 	q.addNew(unit.Name, cmp.Or(unit.Namespace, q.Namespace), unit.Spec)
 	return nil
 }

@@ -190,6 +190,7 @@ func TestWhatCannotBeSimulatedIsAnErrorOfItsOwnStatus(t *testing.T) {
 		"neither a quota tree nor a job":                   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
 		"more than one ElasticQuotaTree":                   oneTree + "---\n" + oneTree,
 		`key "kind" already set in map`:                    "kind: Job\nkind: Job\n",
+		`unit "slow": spec.resource.cpu: `:                 "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: QueueUnit\nmetadata: {name: slow}\nspec: {resource: {cpu: \"1e-1000000000\"}}\n",
 		"PaddleJob, PyTorchJob, Ray":                       "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n", // neither Pod nor PodGroup
 		`Job (batch/v2) "x" is neither a quota tree nor a`: "apiVersion: batch/v2\nkind: Job\nmetadata: {name: x}\n",
 	} {
