@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -131,9 +132,10 @@ func (a *applier) write(ctx context.Context, w *pendingWrite) {
 	a.writes.AddAfter(w, w.backoff.Step())
 }
 
-// isDenied reports whether the API server will give the same answer again.
+// isDenied reports whether the API server will give the same answer again. A webhook can deny a request with any code,
+// even that of a conflict.
 func isDenied(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
+	return strings.Contains(err.Error(), "denied the request") || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsUnsupportedMediaType(err)
 }
 

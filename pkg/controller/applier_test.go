@@ -184,6 +184,9 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 		case "denied":
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"a policy denied request"}`)
+		case "webhook": // it chooses the code
+			w.WriteHeader(http.StatusConflict)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"message":"admission webhook \"w\" denied the request: no"}`)
 		case "failing":
 			w.WriteHeader(http.StatusInternalServerError)
 		case "unserved": // as from a proxy in front of the API server, or if the kind is not served
@@ -205,7 +208,7 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 	require.NoError(t, err)
 	a := newApplier(client, testclock.NewFakeClock(time.Unix(1_700_000_000, 0)), newInbox())
 	var plan scheduler.Plan
-	for i, namespace := range []string{"denied", "failing", "unserved", "wrong", "changed", "good"} {
+	for i, namespace := range []string{"denied", "webhook", "failing", "unserved", "wrong", "changed", "good"} {
 		plan = append(plan, scheduler.Write{Seq: uint64(i + 1), Kind: scheduler.Dequeue, Key: namespace + "/b", UID: "u", Version: 7, Attempt: 1})
 	}
 	a.add(plan)
@@ -216,7 +219,7 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 		a.run(ctx, 1)
 	}()
 	var outcomes []input
-	for len(outcomes) < 4 {
+	for len(outcomes) < 5 {
 		select {
 		case <-a.inbox.ready:
 			outcomes = append(outcomes, a.inbox.take()...)
@@ -231,7 +234,7 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 	}
 	mutex.Lock()
 	defer mutex.Unlock()
-	if want := map[string]int{"denied": 1, "failing": 1, "unserved": 2, "wrong": 2, "changed": 3, "good": 1}; !maps.Equal(tries, want) {
+	if want := map[string]int{"denied": 1, "webhook": 1, "failing": 1, "unserved": 2, "wrong": 2, "changed": 3, "good": 1}; !maps.Equal(tries, want) {
 		t.Errorf("requests are %v, want %v", tries, want)
 	}
 }

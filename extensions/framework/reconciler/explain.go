@@ -237,11 +237,12 @@ func (r *reconciler) creatorHolds(ctx context.Context, o *observation) string {
 }
 
 // refusalOf returns why the API server does not make a change, in its own words; empty if the object has changed or the
-// API server cannot be reached. A webhook that does not respond uses up the time of the request.
+// API server cannot be reached. A webhook can deny a request with any code, even that of a conflict. One that does not
+// respond uses up the time of the request.
 func refusalOf(err error) string {
 	var answer apierrors.APIStatus
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && !strings.Contains(err.Error(), "denied the request"):
 		return ""
 	case errors.As(err, &answer):
 		return cmp.Or(answer.Status().Message, err.Error())

@@ -372,6 +372,7 @@ func TestARefusalIsReportedInTheWordsOfTheAPIServer(t *testing.T) {
 	}{
 		{decision.Release, forbidden, 0, wellknown.EventReleaseRefused, says},
 		{decision.Release, apierrors.NewConflict(jobs, "a", errors.New("changed")), 0, "", ""},
+		{decision.Release, apierrors.NewConflict(jobs, "a", errors.New(`admission webhook "w" denied the request: no`)), refusedAfter, wellknown.EventReleaseRefused, "denied the request"},
 		{decision.Release, errors.New("no answer"), time.Minute, "", ""},
 		{decision.Release, broken, refusedAfter - 1, "", ""},
 		{decision.Release, silent, refusedAfter, wellknown.EventReleaseRefused, noAnswer},
