@@ -252,13 +252,17 @@ func (r *reconciler) whyLate(o *observation) string {
 	}
 }
 
-// blocks returns how the final suspension of a job affects the CronJob that created it; empty if no CronJob did.
+// scheduled are the kinds that, with concurrencyPolicy Forbid, start no job while an earlier one has not ended.
+var scheduled = []string{"CronJob", "CronWorkflow", "ScheduledSparkApplication"}
+
+// blocks returns how the suspension of a job that is not queued again by itself affects the schedule that created it;
+// empty if none did.
 func blocks(job metav1.Object, evicted *metav1.Condition) string {
-	owner := metav1.GetControllerOfNoCopy(job)
-	if owner == nil || owner.Kind != "CronJob" || evicted.Reason != string(wellknown.ReasonMaximumExecutionTime) {
+	owner, why := metav1.GetControllerOfNoCopy(job), wellknown.Reason(evicted.Reason)
+	if owner == nil || !slices.Contains(scheduled, owner.Kind) || why != wellknown.ReasonMaximumExecutionTime && why != wellknown.ReasonDeactivated {
 		return ""
 	}
-	return fmt.Sprintf("; CronJob %s counts the suspended Job as active, and with concurrencyPolicy Forbid starts no other until this one is deleted", owner.Name)
+	return fmt.Sprintf("; %s %s counts the suspended job as active, and with concurrencyPolicy Forbid starts no other until this one is deleted", owner.Kind, owner.Name)
 }
 
 // evictedEvent returns the event of an eviction. Lingers is why the job does not stop immediately; empty if it does.

@@ -21,10 +21,12 @@ func TestHowAnEvictionIsReported(t *testing.T) {
 		}
 	}
 	nightly := marked()
-	nightly.OwnerReferences = []metav1.OwnerReference{{Kind: "CronJob", Name: "nightly", Controller: new(true)}}
-	for reason, want := range map[string]bool{"MaximumExecutionTime": true, "Preempted": false} {
-		if _, message := evictedEvent(nightly, &metav1.Condition{Reason: reason, Message: "why"}, ""); strings.Contains(message, "CronJob nightly") != want {
-			t.Errorf("%s is reported as %s", reason, message)
+	for _, schedule := range []string{"CronJob", "CronWorkflow", "ScheduledSparkApplication"} {
+		nightly.OwnerReferences = []metav1.OwnerReference{{Kind: schedule, Name: "nightly", Controller: new(true)}}
+		for reason, want := range map[string]bool{"MaximumExecutionTime": true, "Deactivated": true, "Preempted": false} {
+			if _, message := evictedEvent(nightly, &metav1.Condition{Reason: reason, Message: "why"}, ""); strings.Contains(message, schedule+" nightly") != want {
+				t.Errorf("%s is reported as %s", reason, message)
+			}
 		}
 	}
 }
