@@ -66,7 +66,8 @@ var ofKubernetes = append([]rule{
 		return in.WindowsOptions == nil && (pod.SecurityContext == nil || len(pod.SecurityContext.Sysctls) == 0)
 	}},
 	{"hosts of probes", func(_ *corev1.PodSpec, c *corev1.Container, _ *corev1.SecurityContext) bool {
-		return c.LivenessProbe.HTTPGet.Host == "" && c.ReadinessProbe.HTTPGet.Host == "" && c.StartupProbe == nil && c.Lifecycle == nil
+		hasHost := func(probe *corev1.Probe) bool { return probe != nil && probe.HTTPGet.Host != "" }
+		return !hasHost(c.LivenessProbe) && !hasHost(c.ReadinessProbe) && c.StartupProbe == nil && c.Lifecycle == nil
 	}},
 }, ofBoth...)
 
@@ -99,8 +100,11 @@ func inForce(pod *corev1.PodSpec, c *corev1.Container) *corev1.SecurityContext {
 func broken(t *testing.T, rendered []object, rules []rule) []string {
 	t.Helper()
 	var names []string
-	for _, o := range kind(rendered, "Deployment") {
-		var deployment appsv1.Deployment
+	for _, o := range rendered {
+		if o.GetKind() != "Deployment" && o.GetKind() != "Job" {
+			continue
+		}
+		var deployment appsv1.Deployment // a Job has its template in the same place
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &deployment); err != nil {
 			t.Fatal(err)
 		}
@@ -125,6 +129,7 @@ func TestPodsMeetTheRestrictedStandardsOfKubernetesAndOpenShift(t *testing.T) {
 		"pages":            {"--set", "web.enabled=true,web.hosts={queue.example.com}"},
 		"a client CA":      {"--set", "reviews.clientCASecret=api-servers"},
 		"another registry": {"--set", "image.registry=registry.example.com"},
+		"pods":             {"--set", "enabledExtensions={pod}"},
 	} {
 		rendered := render(t, args...)
 		if names := broken(t, rendered, ofKubernetes); len(names) > 0 {
@@ -150,6 +155,9 @@ func TestTheRulesRefusePodsThatBreakThem(t *testing.T) {
 		"controller.securityContext.readOnlyRootFilesystem=false":        {nil, nil},
 		"controller.podSecurityContext.appArmorProfile.type=Unconfined":  {[]string{"AppArmor"}, nil},
 		"controller.podSecurityContext.sysctls[0].name=kernel.shm_rmid_": {[]string{"sysctls and hostProcess"}, nil},
+
+		// The Job before an uninstallation has the same context.
+		"jobExtensions.securityContext.runAsUser=0,enabledExtensions={pod}": {[]string{"runAsNonRoot", "runAsNonRoot"}, []string{"runAsUser: MustRunAsRange", "runAsUser: MustRunAsRange"}},
 	} {
 		rendered := render(t, "--set", set)
 		if got := broken(t, rendered, ofKubernetes); !slices.Equal(got, want.kubernetes) {
