@@ -174,12 +174,15 @@ func TestAJobThatWaitsForQuotaOfItsCreatorSaysSo(t *testing.T) {
 		{"a Workflow that holds none", "", controlledBy("argoproj.io/v1alpha1", "Workflow", "w", "w"), v1alpha1.PhaseEnqueued},
 		{"another pod", "", controlledBy("v1", "Pod", "step", "another"), v1alpha1.PhaseRunning},
 		{"a ScaledJob", "", controlledBy("keda.sh/v1alpha1", "ScaledJob", "s", "s"), v1alpha1.PhaseRunning},
+		{"a RayJob whose operator is not listed", "if the operator of RayJob r created the job, ask an administrator to list the operator (chart value managedNamespaces.operators)",
+			controlledBy("ray.io/v1", "RayJob", "r", "r"), v1alpha1.PhaseRunning},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r, said := above(t, step)
 			r.hasUnit(t, "argoproj.io/v1alpha1", "Workflow", "w", "w", test.phase)
+			r.hasUnit(t, "ray.io/v1", "RayJob", "r", "r", test.phase)
 			object := marked()
-			object.OwnerReferences = test.owner
+			object.OwnerReferences, object.Annotations[wellknown.NotPartOfAnnotation] = test.owner, "r"
 			r.explained(t, object, waitingUnit(wellknown.ReasonQuotaExceeded), noon)
 			if got := said.says(); !strings.HasPrefix(got, "Queued QueueUnit") || strings.Contains(got, "holds quota") != (test.says != "") || !strings.Contains(got, test.says) {
 				t.Errorf("the event is %q", got)
