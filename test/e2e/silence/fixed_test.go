@@ -88,11 +88,8 @@ func withoutNode(t *testing.T, l *harness.Env) {
 	const name, label = "no-node", "silence"
 	l.Apply(strings.Replace(held{spec: "parallelism: 2, completions: 2,"}.job(name), "restartPolicy: Never,", "restartPolicy: Never, nodeSelector: {"+label+": here},", 1))
 	l.WaitForPhase("Job", name, v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)
-	shows := func() *metav1.Condition {
-		return apimeta.FindStatusCondition(l.WaitForUnit("Job", name).Status.Conditions, wellknown.ConditionPodsScheduled)
-	}
 	harness.Eventually(t, time.Minute, "the unit says that the pods have no node", func() (bool, string) {
-		c := shows()
+		c := podsScheduled(l, name)
 		return c != nil && c.Status == metav1.ConditionFalse && strings.HasPrefix(c.Message, "2 of 2 pods cannot be scheduled: 0/"), fmt.Sprint(c)
 	})
 	nodes := l.Kube.CoreV1().Nodes()
@@ -107,8 +104,24 @@ func withoutNode(t *testing.T, l *harness.Env) {
 	t.Cleanup(func() { patch("null") })
 	l.WaitForPhase("Job", name, v1alpha1.PhaseRunning)
 	harness.Eventually(t, time.Minute, "the unit no longer says so", func() (bool, string) {
-		c := shows()
+		c := podsScheduled(l, name)
 		return c == nil, fmt.Sprint(c)
+	})
+	l.Delete(harness.Jobs, name)
+}
+
+func podsScheduled(l *harness.Env, job string) *metav1.Condition {
+	return apimeta.FindStatusCondition(l.WaitForUnit("Job", job).Status.Conditions, wellknown.ConditionPodsScheduled)
+}
+
+// withoutPods proves that the unit of a released job says that it has no pods. The API server refuses them, because
+// their ServiceAccount does not exist.
+func withoutPods(t *testing.T, l *harness.Env) {
+	const name = "no-pods"
+	l.Apply(strings.Replace(held{}.job(name), "restartPolicy: Never,", "restartPolicy: Never, serviceAccountName: nobody,", 1))
+	harness.Eventually(t, time.Minute, "the unit says that the job has no pods", func() (bool, string) {
+		c := podsScheduled(l, name)
+		return c != nil && c.Status == metav1.ConditionFalse && strings.HasPrefix(c.Message, "no pod of the job exists "), fmt.Sprint(c)
 	})
 	l.Delete(harness.Jobs, name)
 }

@@ -259,6 +259,7 @@ func TestNoJobWaitsWithoutAWord(t *testing.T) {
 	}
 	t.Run("what was done is not what its last event requests", func(t *testing.T) { fixedInTime(t, l.For(t)) })
 	t.Run("the pods of a released job have no node", func(t *testing.T) { withoutNode(t, l.For(t)) })
+	t.Run("the pods of a released job are refused", func(t *testing.T) { withoutPods(t, l.For(t)) })
 	t.Run("the controller does not run", func(t *testing.T) { controllerIsDown(t, l.For(t), controller) })
 }
 
