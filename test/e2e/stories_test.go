@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kube-queue.dev/kube-queue/test/harness"
@@ -165,4 +167,23 @@ func TestNoJobOfAKindThatIsSwitchedOffIsAdmitted(t *testing.T) {
 	off.Stop()
 	suite.Program(t, harness.Extensions, "--enabled-extensions="+enabled).Start()
 	l.WaitForPhase("Job", "waits", "Succeeded")
+}
+
+// A finalizer of another program keeps the deleted job, so the garbage collector deletes neither its pods nor its unit.
+func TestADeletedJobWithoutPodsGivesItsQuotaBack(t *testing.T) {
+	l := suite.Env(t, "finalizer")
+	suite.Both(t, enabled)
+	l.Tree(`{cpu: "1"}`)
+	l.Apply(harness.Job{Name: "kept", CPU: "1", Runs: harness.UntilFinished}.String())
+	l.WaitForPhase("Job", "kept", "Running")
+	l.Patch(harness.Jobs, "kept", `{"metadata":{"finalizers":["example.com/keep"]}}`)
+	defer l.Patch(harness.Jobs, "kept", `{"metadata":{"finalizers":null}}`)
+	l.Delete(harness.Jobs, "kept")
+	harness.Must(t, l.Kube.CoreV1().Pods(l.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{}))
+	l.Apply(harness.Job{Name: "next", CPU: "1", Runs: time.Second}.String())
+	l.WaitForPhase("Job", "next", "Succeeded")
+	unit := l.WaitForPhase("Job", "kept", "Failed")
+	if end := apimeta.FindStatusCondition(unit.Status.Conditions, "Finished"); end == nil || !strings.Contains(end.Message, "example.com/keep") {
+		t.Errorf("its unit shows %+v", end)
+	}
 }
