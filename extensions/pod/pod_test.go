@@ -301,6 +301,8 @@ func (w *world) step() {
 		w.unit.Spec.Active, w.unit.Spec.PodSets, w.unit.Spec.Resource = desired.Spec.Active, desired.Spec.PodSets, desired.Spec.Resource
 	case decision.MarkInvalid:
 		w.write(lifecycle.Invalid(w.unit, desired.Invalid))
+	case decision.MarkValid:
+		w.write(lifecycle.Valid())
 	case decision.Release:
 		for _, pod := range passing {
 			set := w.adapter.SetOf(pod)

@@ -28,6 +28,7 @@ const (
 	Create           Name = "CreateUnit"
 	Explain          Name = "Explain"
 	MarkInvalid      Name = "MarkInvalid"
+	MarkValid        Name = "MarkValid"
 	Reserve          Name = "Reserve"
 	ExplainCheck     Name = "ExplainCheck"
 	ReturnReserved   Name = "ReturnReserved"
@@ -114,6 +115,8 @@ func Moves() []Move {
 		{Explain, From{Phases: waiting}, To{Phases: waiting, Also: "another reason"}, Controller, "the reason for waiting changed"},
 		{MarkInvalid, From{Phases: notAdmitted}, To{Reason: wellknown.ReasonInvalidRequest}, Extensions,
 			"the job is invalid; spec.active is already false"},
+		{MarkValid, From{Phases: notAdmitted}, To{Also: "no reason"}, Extensions,
+			"the job is valid again and stays inactive. The controller then writes why it waits"},
 		{Reserve, From{Phases: waiting}, To{Phases: phases(reserved), Reason: wellknown.ReasonAdmissionCheckPending,
 			Also: "`reservations` + 1; all checks Pending; `admittedPodSets` if not all pods fit"}, Controller, "the unit fits, and its queue has admission checks. Charged"},
 		{ExplainCheck, From{Phases: phases(reserved)}, To{Phases: phases(reserved), Reason: wellknown.ReasonAdmissionCheckPending, Also: "another message"},

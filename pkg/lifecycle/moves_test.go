@@ -102,6 +102,7 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 			func(*v1alpha1.QueueUnit) Status { return Explained(place, wellknown.ReasonBackoff, "m") },
 		},
 		MarkInvalid: {func(u *v1alpha1.QueueUnit) Status { return Invalid(u, "m") }},
+		MarkValid:   {func(*v1alpha1.QueueUnit) Status { return Valid() }},
 		Reserve: {func(*v1alpha1.QueueUnit) Status {
 			return Reserved(place, []string{"a"}, 1, wellknown.ReasonAdmissionCheckPending, "m", micro)
 		}},
@@ -275,7 +276,7 @@ func checkRetired(t *testing.T, m Move, unit *v1alpha1.QueueUnit, status func(*v
 	if !equality.Semantic.DeepEqual(older, given) {
 		t.Errorf("%s: the cached unit was changed", m.Name)
 	}
-	if m.Name == Explain || m.Name == ExplainCheck || m.Name == ShowPlace || m.Name == MarkInvalid { // these touch neither phase nor conditions
+	if m.Name == Explain || m.Name == ExplainCheck || m.Name == ShowPlace || m.Name == MarkInvalid || m.Name == MarkValid { // these touch neither phase nor conditions
 		return
 	}
 	if want := patched(t, unit, status(unit)); !equality.Semantic.DeepEqual(now, want) {

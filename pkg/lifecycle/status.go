@@ -41,6 +41,9 @@ func Invalid(unit *v1alpha1.QueueUnit, message string) Status {
 	return status
 }
 
+// Valid removes from the unit what Invalid has reported.
+func Valid() Status { return Status{"reason": nil, "message": nil} }
+
 // Explained reports why a unit waits.
 func Explained(at Place, reason wellknown.Reason, message string) Status {
 	status := at.status(reason, message)

@@ -33,6 +33,8 @@ const (
 	LowerRequests Action = "LowerRequests"
 	// MarkInvalid writes to the unit why the job is invalid.
 	MarkInvalid Action = "MarkInvalid"
+	// MarkValid removes that from the unit of a job that is valid again and stays inactive.
+	MarkValid Action = "MarkValid"
 	// ShowQueuing and HideQueuing write the job's own status.
 	ShowQueuing Action = "ShowQueuing"
 	HideQueuing Action = "HideQueuing"

@@ -167,6 +167,8 @@ func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, eviction lif
 		decision.Action = AcceptChange
 	case desired != nil && desired.Invalid != "" && !reportsInvalid(unit, desired.Invalid):
 		decision.Action = MarkInvalid
+	case desired != nil && desired.Invalid == "" && !active(unit) && unit.Status.Reason == wellknown.ReasonInvalidRequest:
+		decision.Action = MarkValid // an active one is explained by the controller
 	case !byUser:
 		decision.Action, decision.After = queuing(job, unit, now)
 	}

@@ -134,8 +134,8 @@ func TestDecide(t *testing.T) {
 	lacks := because("QuotaExceeded", "a lacks 1 cpu")
 	quick, late := noon.Add(500*time.Millisecond), noon.Add(11*time.Second)
 	bad := &Desired{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(false)}, Invalid: "no such class"}
-	other := same()
-	other.Spec.Priority = 7
+	other, paused := same(), same()
+	other.Spec.Priority, paused.Spec.Active = 7, ptr.To(false)
 	measured := func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = []v1alpha1.PodSet{{Name: "main", Count: 1}} }
 	newer := same()
 	newer.Spec.PodSets = []v1alpha1.PodSet{{Name: "main", Count: 1, QuotaScopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}}}
@@ -215,6 +215,8 @@ func TestDecide(t *testing.T) {
 		{"then it says what is wrong", job(), unit(enqueued, lacks, sleeping), bad, late, Decision{Action: MarkInvalid, Queued: true}},
 		{"what is wrong is reported once", job(shown), unit(enqueued, because(wellknown.ReasonInvalidRequest, "no such class"), sleeping), bad, late, Decision{Queued: true}},
 		{"a fixed job's unit is active again", job(shown), unit(enqueued, because(wellknown.ReasonInvalidRequest, "no such class"), sleeping), same(), late, Decision{Action: UpdateSpec, Queued: true}},
+		{"if it stays inactive, its unit no longer says what was wrong", job(shown), unit(enqueued, because(wellknown.ReasonInvalidRequest, "no such class"), sleeping), paused, late, Decision{Action: MarkValid, Queued: true}},
+		{"a reason of the controller is left alone", job(shown), unit(enqueued, because(wellknown.ReasonInvalidRequest, "a lacks requests")), same(), late, Decision{Queued: true}},
 		{"a job whose mark was taken off leaves the queue", job(unmarked), unit(enqueued, lacks), same(), late, Decision{Action: LeaveQueue}},
 		{"but first it no longer shows Queuing", job(unmarked, shown), unit(enqueued, lacks), same(), late, Decision{Action: HideQueuing}},
 		{"a job that was given to another queue leaves this one", job(foreigner, unsuspend), unit(enqueued, lacks), same(), late, Decision{Action: LeaveQueue}},

@@ -63,6 +63,8 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 		err = r.patchUnit(ctx, o, "spec", o.state.Lowered, nil)
 	case decision.MarkInvalid:
 		err = r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.unit, o.desired.Invalid))
+	case decision.MarkValid:
+		err = r.patchUnitStatus(ctx, o, lifecycle.Valid())
 	case decision.ShowQueuing, decision.HideQueuing:
 		err = r.showQueuing(ctx, o, action == decision.ShowQueuing)
 	case decision.MarkStopped:

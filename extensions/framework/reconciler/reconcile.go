@@ -133,7 +133,7 @@ func (r *reconciler) decide(key types.NamespacedName, job framework.Object, unit
 // and only what was admitted is released. Actions that suspend a job, release it or move its quota never wait.
 func canWait(action decision.Action, unit *v1alpha1.QueueUnit) bool {
 	switch action {
-	case decision.CreateUnit, decision.ForgetRelease, decision.MarkInvalid, decision.ShowQueuing:
+	case decision.CreateUnit, decision.ForgetRelease, decision.MarkInvalid, decision.MarkValid, decision.ShowQueuing:
 		return true
 	case decision.UpdateSpec:
 		return !lifecycle.EvictionOf(unit).UnderWay()
@@ -145,7 +145,7 @@ func canWait(action decision.Action, unit *v1alpha1.QueueUnit) bool {
 // deleted and created again is counted when it is gone.
 func answers(action decision.Action) bool {
 	switch action {
-	case decision.ForgetRelease, decision.HoldAgain, decision.MarkInvalid, decision.UpdateSpec:
+	case decision.ForgetRelease, decision.HoldAgain, decision.MarkInvalid, decision.MarkValid, decision.UpdateSpec:
 		return true
 	}
 	return false

@@ -286,14 +286,15 @@ func (r Reader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, inva
 	case unit.DeletionTimestamp != nil:
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonTerminating,
 			Sentence: "the unit is being deleted, but a finalizer keeps it; remove the finalizer, and the job gets another unit"}
-	case invalid != nil:
-		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: invalid.Error()}
-	case u.Inactive && u.Reason == wellknown.ReasonInvalidRequest:
-		// The unit shows no queue until the controller writes this again with its queue.
+	case u.Inactive && u.Reason == wellknown.ReasonInvalidRequest && !isByHand(&unit.Spec.ConsumerRef):
+		// job-extensions removes this when the job is valid. The unit shows no queue until the controller writes this
+		// again with its queue.
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: unit.Status.Message}
 		u.HeldReported = !reportsNoPlace(unit)
 	case u.Inactive:
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: inactive}
+	case invalid != nil: // not of an inactive unit, from which job-extensions would remove it
+		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: invalid.Error()}
 	default:
 		if rejection := lifecycle.RejectionOf(unit); rejection != nil {
 			u.Held = &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckRejected, Sentence: rejection.Message}

@@ -193,6 +193,13 @@ func TestReadingAUnit(t *testing.T) {
 			u.Spec.Active = ptr.To(false)
 			u.Status.Reason, u.Status.Message = "InvalidRequest", "wrong"
 		}, scheduler.Waiting, wellknown.ReasonInvalidRequest, false, false, false},
+		{"nobody else reports what was wrong with an inactive unit made by hand", func(u *schedulingv1alpha1.QueueUnit) {
+			u.Spec.Active, u.Spec.ConsumerRef.APIVersion, u.Spec.ConsumerRef.Kind = ptr.To(false), "example.com/v1", "Thing"
+			u.Status.Reason, u.Status.Message, u.Status.Quota = "InvalidRequest", "wrong", "root/a"
+		}, scheduler.Waiting, wellknown.ReasonInactive, false, false, false},
+		{"an inactive unit with an invalid request is held as inactive, or job-extensions would remove the reason again and again", func(u *schedulingv1alpha1.QueueUnit) {
+			u.Spec.Active, u.Spec.Resource = ptr.To(false), map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("-1")}
+		}, scheduler.Waiting, wellknown.ReasonInactive, false, false, false},
 		{"a negative request is invalid", func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("-1")}
 		}, scheduler.Waiting, wellknown.ReasonInvalidRequest, false, false, false},
