@@ -125,7 +125,7 @@ func situated(s Situation, at time.Time, runs func(unit int) time.Duration) *sim
 		if u.RequeueAt.After(p.requeuedUntil) {
 			p.requeuedUntil = u.RequeueAt
 		}
-		u.Version, u.Reason = 0, "" // each reason is given again
+		u.Version, u.Reason, u.HeldReported = 0, "", false // each reason is given again
 		p.apply(i)
 	}
 	p.core.Apply(at, scheduler.Listed{})

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -79,7 +80,10 @@ func TestWhatStartsAtOnceFollowsFromWhatHoldsQuota(t *testing.T) {
 	s.add("b/late", "1", scheduler.Waiting, 0)
 	s.add("c/nowhere", "1", scheduler.Waiting, 0)
 	s.add("a/never", "5", scheduler.Waiting, 0)
-	if got, want := s.decided(), "a/runs, a/large QuotaExceeded, b/small starts, b/urgent starts, b/late QuotaExceeded, c/nowhere NoQuota, a/never ExceedsMaxQuota"; got != want {
+	s.add("a/invalid", "1", scheduler.Waiting, 0)
+	u := &s.Units[len(s.Units)-1]
+	u.Held, u.HeldReported, u.Reason = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: "it is invalid"}, true, wellknown.ReasonInvalidRequest
+	if got, want := s.decided(), "a/runs, a/large QuotaExceeded, b/small starts, b/urgent starts, b/late QuotaExceeded, c/nowhere NoQuota, a/never ExceedsMaxQuota, a/invalid InvalidRequest"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
