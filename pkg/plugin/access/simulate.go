@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +29,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 )
 
@@ -53,10 +55,17 @@ func (q *Question) Simulate(ctx context.Context) (*objects.Simulation, error) {
 		return nil, errors.New("the files have no ElasticQuotaTree and no job")
 	}
 	q.warnHidden()
+	var warnings []string
 	if q.Tree != nil {
 		// Check the tree as written: the API server rejects fields that the controller ignores.
-		if faults, warnings := manifest.CheckManifest(q.Tree); len(faults) > 0 {
+		var faults []string
+		if faults, warnings = manifest.CheckManifest(q.Tree); len(faults) > 0 {
 			return &objects.Simulation{Faults: faults, Warnings: warnings}, nil
+		}
+		for _, warning := range tree.Warnings(manifest.Root(q.Tree), tree.Cluster{HasNamespace: q.hasNamespace(ctx)}) {
+			if !slices.Contains(warnings, warning) {
+				warnings = append(warnings, warning)
+			}
 		}
 	}
 	trial, err := q.trial(ctx)
@@ -68,7 +77,20 @@ func (q *Question) Simulate(ctx context.Context) (*objects.Simulation, error) {
 		return nil, err
 	}
 	simulation.Jobs = append(simulation.Jobs, q.invalid...)
+	if q.Tree != nil {
+		simulation.Warnings = warnings
+	}
 	return simulation, nil
+}
+
+// hasNamespace returns whether a namespace exists; nil if the caller may not list namespaces.
+func (q *Question) hasNamespace(ctx context.Context) func(string) bool {
+	list, err := q.Core.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	names := namesOf(list.Items, func(n corev1.Namespace) string { return n.Name })
+	return func(name string) bool { return slices.Contains(names, name) }
 }
 
 // warnHidden warns about objects that affect the requests or priorities of the jobs but were not read.

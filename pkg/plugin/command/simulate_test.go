@@ -98,6 +98,15 @@ other       tfjob/first       1   company-research   Enqueued            5      
 	if code != 1 || !strings.HasPrefix(out, "The tree is invalid.\n  error: ") || !strings.Contains(out, "namespaces") || errs != "" {
 		t.Errorf("exit status %d\n%s%s", code, out, errs)
 	}
+	// The controller warns about these after the apply.
+	for words, tree := range map[string]string{
+		`namespace "nowhere" does not exist`:      strings.Replace(roomyTree, "[research,", "[research, nowhere,", 1),
+		`the tree is in namespace "default", and`: strings.Replace(roomyTree, "kube-system", "default", 1),
+	} {
+		if code, out, _ := a.run("simulate", "-f", file(t, tree)); code != 0 || strings.Count(out, "warning: ") != 1 || !strings.Contains(out, words) {
+			t.Errorf("exit status %d, want a warning with %q:\n%s", code, words, out)
+		}
+	}
 	// Namespace other has no quota in this tree.
 	if _, out, _ := a.run("simulate", "-f", file(t, oneTree)); !strings.Contains(out, "NoQuota") {
 		t.Errorf("a namespace without a quota:\n%s", out)
