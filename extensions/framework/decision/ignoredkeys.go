@@ -186,7 +186,8 @@ func meantKey(key string, at place) string {
 	for _, same := range []bool{true, false} { // a key with the same prefix first
 		for _, other := range suggested {
 			otherPrefix, otherName, _ := strings.Cut(other, "/")
-			if (prefix == otherPrefix) == same && spelling.Nearest(name, []string{otherName}) != "" {
+			short := same && len(name) > 3 && strings.HasPrefix(otherName, strings.ToLower(name))
+			if (prefix == otherPrefix) == same && (short || spelling.Nearest(name, []string{otherName}) != "") {
 				return other
 			}
 		}

@@ -27,6 +27,8 @@ func TestAKeyThatHasNoEffectIsReportedWithTheOneThatWasMeant(t *testing.T) {
 		{annotation, "kube-queue/priorty", "annotation kube-queue/priorty has no effect; did you mean annotation scheduling.x-k8s.io/priority?", false},
 		{annotation, "scheduling.x-k8s.io/priorty", "annotation scheduling.x-k8s.io/priorty has no effect; did you mean annotation scheduling.x-k8s.io/priority?", false},
 		{annotation, "scheduling.x-k8s.io/priority-clas", "annotation scheduling.x-k8s.io/priority-clas has no effect; did you mean label or annotation scheduling.x-k8s.io/priority-class?", false},
+		{annotation, "scheduling.x-k8s.io/prio", "annotation scheduling.x-k8s.io/prio has no effect; did you mean annotation scheduling.x-k8s.io/priority?", false},
+		{annotation, "scheduling.x-k8s.io/max-exec-time", "annotation scheduling.x-k8s.io/max-exec-time has no effect; did you mean annotation scheduling.x-k8s.io/max-exec-time-seconds?", false},
 		{label, "scheduling.x-k8s.io/priority", "label scheduling.x-k8s.io/priority has no effect; set it as an annotation instead", false},
 		{annotation, "kube-queue/quota-name", "annotation kube-queue/quota-name has no effect; set it as a label instead", false},
 		{annotation, "kube-queue/preemtible", "annotation kube-queue/preemtible has no effect; did you mean label kube-queue/preemptible?", false},
@@ -49,6 +51,9 @@ func TestAKeyThatHasNoEffectIsReportedWithTheOneThatWasMeant(t *testing.T) {
 		{annotation, "provreq.kube-queue/maxRunDurationSeconds", "", false},
 		{label, "kueue.x-k8s.io/queue-name", "", false},
 		{annotation, "kube-queue/", "", false},
+		{annotation, "kube-queue/exp", "", false},
+		{annotation, "example.com/prio", "", false},
+		{label, "scheduling.x-k8s.io/pod", "", false},
 	} {
 		job := &batchv1.Job{}
 		if test.at == label {
