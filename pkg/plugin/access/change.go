@@ -196,18 +196,22 @@ func (c *Cluster) SetPriority(ctx context.Context, o *Change, t *Target, priorit
 	value := strconv.Itoa(int(priority))
 	if t.Job.GetAnnotations()[wellknown.PriorityAnnotation] == value {
 		c.say("%s already has priority %s", t, value)
-	} else if err := c.annotate(ctx, o, t, "", wellknown.PriorityAnnotation, value, "has priority "+value+was(t.Unit)); err != nil {
+	} else if err := c.annotate(ctx, o, t, "", wellknown.PriorityAnnotation, value, "has priority "+value+was(t)); err != nil {
 		return err
 	}
 	c.warnOfCap(ctx, t.Unit, priority)
 	return nil
 }
 
-func was(unit *v1alpha1.QueueUnit) string {
-	if unit == nil {
+func was(t *Target) string {
+	old, set := t.Job.GetAnnotations()[wellknown.PriorityAnnotation]
+	if _, err := ParsePriority(old); set && err != nil {
+		return fmt.Sprintf(" (was %q)", old)
+	}
+	if t.Unit == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (was %d)", unit.Spec.Priority)
+	return fmt.Sprintf(" (was %d)", t.Unit.Spec.Priority)
 }
 
 // warnOfCap warns if the maxPriority of the queue lowers the priority.

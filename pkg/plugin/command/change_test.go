@@ -91,6 +91,10 @@ func TestThePriorityOfAJobIsSet(t *testing.T) {
 	if code != 0 || out != "job.batch/train-c has priority 11 (was 0)\n" || errs != "The maxPriority of queue company-research is 10: the job is ordered as if it had this priority.\n" {
 		t.Errorf("exit status %d, stdout %q, stderr %q", code, out, errs)
 	}
+	a.objects[jobsOf][0]["metadata"].(map[string]any)["annotations"].(map[string]any)["scheduling.x-k8s.io/priority"] = "high"
+	if _, out, _ := a.run("priority", "train-c", "3"); out != "job.batch/train-c has priority 3 (was \"high\")\n" {
+		t.Errorf("after an invalid one, stdout %q", out)
+	}
 	for _, wrong := range [][]string{{"train-c"}, {"train-c", "high"}, {"train-c", "2147483648"}, {}} {
 		says2(t, a, "priority", append([]string{"priority"}, wrong...)...)
 	}
