@@ -1,6 +1,7 @@
 package visibility
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -143,9 +144,11 @@ func (m *Model) firstOf(i int32, r *quota.Refusal, access Access) first {
 	case wellknown.ReasonInvalidQuotaTree:
 		return alone(visibilityv1alpha1.ChangeObject, fmt.Sprintf(
 			"an administrator corrects ElasticQuotaTree %s: %s; the unit is then tried, and needs a quota that lists its namespace and has room", r.Node, r.Detail))
-	case wellknown.ReasonNoQuota, wellknown.ReasonQuotaNotAllowed, wellknown.ReasonInvalidRequest, wellknown.ReasonKindNotQueued,
-		wellknown.ReasonTerminating, wellknown.ReasonAdmissionCheckRejected:
-		return alone(visibilityv1alpha1.ChangeObject, r.Message())
+	case wellknown.ReasonNoQuota, wellknown.ReasonQuotaNotAllowed, wellknown.ReasonKindNotQueued, wellknown.ReasonTerminating:
+		_, action, _ := strings.Cut(r.Message(), "; ") // the message of the answer has the rest
+		return alone(visibilityv1alpha1.ChangeObject, cmp.Or(action, r.Message()))
+	case wellknown.ReasonInvalidRequest, wellknown.ReasonAdmissionCheckRejected:
+		return alone(visibilityv1alpha1.ChangeObject, "change the job as the message says")
 	case wellknown.ReasonJobChanged:
 		return alone(visibilityv1alpha1.Wait,
 			"job-extensions writes the new request into the unit, which takes a moment; the unit is then tried with it, and may lack quota"+m.asksAgain(u))

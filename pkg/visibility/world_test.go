@@ -463,7 +463,10 @@ func TestWhyForUnitsThatWaitForSomethingElseThanQuota(t *testing.T) {
 			u.Held = &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: "spec.active is false"}
 		}, "ChangeObject: set spec.active of the unit to true", false},
 		{"a namespace without quota", func(_ *cluster, u *scheduler.Unit) { u.Key = "other/unit" },
-			`ChangeObject: no quota lists namespace "other"; ask an administrator to add the namespace to a node of the ElasticQuotaTree`, false},
+			"ChangeObject: ask an administrator to add the namespace to a node of the ElasticQuotaTree", false},
+		{"an invalid job", func(_ *cluster, u *scheduler.Unit) {
+			u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: "the priority is no number"}
+		}, "ChangeObject: change the job as the message says", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cl := newCluster(t, teams(), tree.Options{})

@@ -337,7 +337,7 @@ var stories = []story{
 		s.Delete(harness.Jobs, "first")
 		s.finalizers("waiting", "null")
 	}},
-	{reason: "AdmissionCheckRejected", node: "max: {cpu: 2}", says: "there is no node", prepare: func(s *scene) {
+	{reason: "AdmissionCheckRejected", node: "max: {cpu: 2}", says: "change the job as the message says", prepare: func(s *scene) {
 		s.PatchQueue(s.queue(), `{"spec":{"admissionChecks":["nodes"]}}`)
 		s.job("waiting", "1")
 		s.check("waiting", "Rejected")
@@ -384,7 +384,7 @@ var stories = []story{
 			return nil
 		})
 	}},
-	{reason: "InvalidRequest", node: "max: {cpu: 2}", says: "annotation scheduling.x-k8s.io/priority must be an integer", prepare: func(s *scene) {
+	{reason: "InvalidRequest", node: "max: {cpu: 2}", says: "change the job as the message says", prepare: func(s *scene) {
 		s.create(job{name: "waiting", cpu: "1", annotations: `scheduling.x-k8s.io/priority: "high"`})
 	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
 		s.kubectl("annotate", "job", "waiting", "scheduling.x-k8s.io/priority-")
