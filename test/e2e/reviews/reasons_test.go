@@ -409,7 +409,7 @@ var stories = []story{
 
 // withoutTree and withInvalidTree are stories for a cluster without a valid quota tree.
 var (
-	withoutTree = story{reason: "NoQuota", name: "NoTree", says: "ask an administrator to create one that lists the namespace of the job", prepare: func(s *scene) {
+	withoutTree = story{reason: "NoQuota", name: "NoTree", says: "ask an administrator to create one that lists the namespace", prepare: func(s *scene) {
 		s.job("waiting", "1")
 	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) { s.Tree(`{cpu: "1"}`) }}
 

@@ -285,7 +285,7 @@ func (f *forest) notKept(err error) backend.Change {
 func (f *forest) missing() *quota.Refusal {
 	if f.chosen == nil {
 		return &quota.Refusal{Reason: wellknown.ReasonNoQuota, Detail: "no tree", Sentence: fmt.Sprintf(
-			"no ElasticQuotaTree exists in namespace %s; ask an administrator to create one that lists the namespace of the job", quotav1beta1.TreeNamespace)}
+			"no ElasticQuotaTree exists in namespace %s; ask an administrator to create one that lists the namespace", quotav1beta1.TreeNamespace)}
 	}
 	name := f.chosen.GetNamespace() + "/" + f.chosen.GetName()
 	return &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Node: name, Detail: f.faults, Sentence: fmt.Sprintf(

@@ -127,6 +127,9 @@ func TestTheOldestTreeInItsNamespaceCounts(t *testing.T) {
 	if c = f.set("kube-system/young", nil); c.Quota == nil || c.Quota.Backend != nil || c.Quota.Missing.Reason != wellknown.ReasonNoQuota {
 		t.Fatalf("with all trees deleted: %+v", c)
 	}
+	if message := c.Quota.Missing.Message(); strings.Contains(message, "job") { // the answer about the tree has it too
+		t.Errorf("it says %q", message)
+	}
 }
 
 func TestAnInvalidTreeChangesNothingButWhatItSays(t *testing.T) {
