@@ -254,7 +254,7 @@ func TestAUnitThatCanNeverFitIsReadForItsPodSets(t *testing.T) {
 	require.NoError(t, err)
 	a := newApplier(client, clock.RealClock{}, newInbox())
 	w := scheduler.Write{Kind: scheduler.Explain, Key: "a/b", UID: "u", Version: 7, Reason: wellknown.ReasonExceedsMaxQuota, Message: "it asks too much", Resource: "cpu", Asked: 2500}
-	const want = `"message":"it asks too much; cpu by pod set: head 1 x 2, submitter 1 x 500m"`
+	const want = `"message":"it asks too much; cpu by pod set: head 1 pod with 2, submitter 1 pod with 500m"`
 	for range 2 { // a second try writes the same
 		requests = nil
 		version, err := a.try(t.Context(), &w, "a", "b", metav1.NewMicroTime(time.Unix(100, 0)))

@@ -26,7 +26,11 @@ func Parts(spec *v1alpha1.QueueUnitSpec, name string, amount int64) string {
 		if count == 0 || each.IsZero() {
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s %d x %s", set.Name, count, resources.FormatQuantity(name, each)))
+		part := fmt.Sprintf("%s 1 pod with %s", set.Name, resources.FormatQuantity(name, each))
+		if count > 1 {
+			part = fmt.Sprintf("%s %d pods with %s each", set.Name, count, resources.FormatQuantity(name, each))
+		}
+		parts = append(parts, part)
 		each = resources.Quantity(name, resources.UsedValue(name, each)) // each pod is charged whole base units
 		each.Mul(count)
 		sum.Add(each)

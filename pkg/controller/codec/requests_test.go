@@ -70,11 +70,11 @@ func TestARequestThatCanNeverFitIsExplainedByItsPodSets(t *testing.T) {
 		amount         int64
 		want           string
 	}{
-		{"what the operator adds", "cpu", ray, 4500, "; cpu by pod set: head 1 x 2, workers 2 x 1, submitter 1 x 500m"},
-		{"the parts of a sum as they were written", "memory", ray, 8209715200, "; memory by pod set: head 1 x 8G, submitter 1 x 200Mi"},
-		{"the least that the job can start with", "cpu", elastic, 3000, "; cpu by pod set: worker 3 x 1"},
-		{"the key of a ResourceQuota", "requests.cpu", ray, 4500, "; requests.cpu by pod set: head 1 x 2, workers 2 x 1, submitter 1 x 500m"},
-		{"a limit", "limits.cpu", ray, 12000, "; limits.cpu by pod set: head 1 x 3, workers 2 x 3, submitter 1 x 3"},
+		{"what the operator adds", "cpu", ray, 4500, "; cpu by pod set: head 1 pod with 2, workers 2 pods with 1 each, submitter 1 pod with 500m"},
+		{"the parts of a sum as they were written", "memory", ray, 8209715200, "; memory by pod set: head 1 pod with 8G, submitter 1 pod with 200Mi"},
+		{"the least that the job can start with", "cpu", elastic, 3000, "; cpu by pod set: worker 3 pods with 1 each"},
+		{"the key of a ResourceQuota", "requests.cpu", ray, 4500, "; requests.cpu by pod set: head 1 pod with 2, workers 2 pods with 1 each, submitter 1 pod with 500m"},
+		{"a limit", "limits.cpu", ray, 12000, "; limits.cpu by pod set: head 1 pod with 3, workers 2 pods with 3 each, submitter 1 pod with 3"},
 		{"one pod, which the message names already", "cpu", ray[:1], 2000, ""},
 		{"a quota that counts only some of the pods", "cpu", ray, 500, ""},
 		{"nothing that pods request", "kube-queue/max-jobs", ray, 1, ""},
