@@ -26,10 +26,11 @@ func Nearest(word string, names []string) string {
 	return nearest
 }
 
-// NearestPath returns the first path that ends with the word after a slash, or else the nearest one.
+// NearestPath returns the first path that ends with the word after a slash, or after a hyphen as in the name of a
+// queue, or else the nearest one.
 func NearestPath(word string, paths []string) string {
 	for _, path := range paths {
-		if word != "" && strings.HasSuffix(path, "/"+word) && !slices.Contains(paths, word) {
+		if word != "" && (strings.HasSuffix(path, "/"+word) || strings.HasSuffix(path, "-"+word)) && !slices.Contains(paths, word) {
 			return path
 		}
 	}

@@ -26,6 +26,9 @@ func TestTheNameThatWasMeant(t *testing.T) {
 			t.Errorf("%q: %q was meant, want %q", word, got, want)
 		}
 	}
+	if got := spelling.NearestPath("research", []string{"company-researches", "company-research"}); got != "company-research" {
+		t.Errorf("of queues, it is %q", got)
+	}
 	if got := spelling.Nearest("word", nil); got != "" {
 		t.Errorf("of no names, it is %q", got)
 	}

@@ -126,7 +126,7 @@ func (m *Model) noQueue(name string, access Access) error {
 		for i := range names {
 			names[i] = m.view.Queues[i].Name
 		}
-		if meant := spelling.Nearest(name, names); meant != "" {
+		if meant := spelling.NearestPath(name, names); meant != "" {
 			return fmt.Errorf("queue %q does not exist; did you mean %q?", name, meant)
 		}
 	}
