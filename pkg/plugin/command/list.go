@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -307,6 +308,10 @@ func (c *cluster) nothing(ctx context.Context, o *listOptions, namespace string,
 		if !seen.Kind(kind) { // a unit created by hand can have any kind
 			return fmt.Errorf("no unit is of kind %q; the kinds of jobs are %s", kind, strings.Join(jobs.KindNames(), ", "))
 		}
+	}
+	if len(odd.Reasons) > 0 {
+		meant := access.DidYouMean(odd.Reasons[0], objects.Reasons())
+		return fmt.Errorf("unknown reason %q%s", odd.Reasons[0], cmp.Or(meant, "; the reasons are "+strings.Join(objects.Reasons(), ", ")))
 	}
 	if len(queues) > 0 && len(odd.Queues) > 0 {
 		return c.NoQueue(ctx, odd.Queues[0])

@@ -131,10 +131,12 @@ func TestAListWithoutUnitsSaysWhy(t *testing.T) {
 	says(t, a, 1, []string{`namespace "reserch" does not exist`, `did you mean "research"?`}, "list", "-n", "reserch")
 	says(t, a, 1, []string{"no unit has this queue", "--queue company-research"}, "list", "--queue", "company-reserch")
 	says(t, a, 1, []string{"no unit has this reason", "--reason MaxJobs"}, "list", "--reason", "MaxJob")
+	says(t, a, 1, []string{`unknown reason "foo"; the reasons are AdmissionCheckMissing, `}, "list", "--reason", "foo")
+	says(t, a, 1, []string{`unknown reason "Preemptd"; did you mean "Preempted"?`}, "list", "-n", "empty", "--reason", "Preemptd")
 	// A name that exists is not a misspelling.
 	b := newAPI(t, strings.ReplaceAll(four, "reason: MaxJobs", "reason: ExceedsMinQuota"))
 	b.add(map[string]any{"kind": "Queue", "metadata": map[string]any{"name": "company-researches", "namespace": "kube-queue"}})
-	for _, filter := range [][]string{{"--queue", "company-researches"}, {"--reason", "ExceedsMaxQuota"}} {
+	for _, filter := range [][]string{{"--queue", "company-researches"}, {"--reason", "ExceedsMaxQuota"}, {"--reason", "podsremain"}} {
 		expect(t, b, 0, "", "No units found in namespace research.\n", append([]string{"list"}, filter...)...)
 	}
 	for _, namespace := range []string{"--namespace=empty", "-A"} {

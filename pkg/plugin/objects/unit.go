@@ -303,12 +303,24 @@ type remedy struct {
 	text string
 }
 
-// Reasons returns the reasons why a unit waits.
-func Reasons() (all []string) {
+// Reasons returns the reasons that a unit can show, in order.
+func Reasons() []string {
+	all := []string{string(wellknown.ReasonNotRenewed)}
 	for reason := range advice {
 		all = append(all, string(reason))
 	}
-	return all
+	for _, move := range lifecycle.Moves() {
+		if move.Name == lifecycle.Evict {
+			for _, reason := range move.To.Reasons {
+				all = append(all, string(reason))
+			}
+		}
+		if move.To.Reason != "" {
+			all = append(all, string(move.To.Reason))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 var advice = map[wellknown.Reason]remedy{
