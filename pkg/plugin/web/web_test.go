@@ -27,6 +27,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
+	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -102,6 +103,9 @@ func (c *cluster) Units(_ context.Context, namespace string, spec visibility.Que
 	c.asked.Store(&spec)
 	if err := c.check(namespace); err != nil {
 		return nil, err
+	}
+	if spec.Queue == "nope" {
+		return nil, &reviews.Refused{Why: `queue "nope" does not exist`, Err: apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))}
 	}
 	status := &visibility.QueueReviewStatus{ObservedTime: metav1.NewMicroTime(now), Total: 250, Hidden: 3}
 	if spec.Offset >= status.Total {
@@ -310,6 +314,13 @@ func TestAPageBeyondTheEndLeadsToTheFirst(t *testing.T) {
 		if code != http.StatusOK || !strings.Contains(body, `The list has only 250 rows now. <a href="`+first+`">`) || strings.Contains(body, "found") || strings.Contains(body, "No jobs") {
 			t.Errorf("%s: status %d:\n%s", page, code, body)
 		}
+	}
+}
+
+func TestAQueueThatDoesNotExistIsNotFound(t *testing.T) {
+	b := open(t, &cluster{name: "train-a"})
+	if code, body := b.get("/queues/nope"); code != http.StatusNotFound || !strings.Contains(body, "does not exist") || strings.Contains(body, "on another computer") {
+		t.Errorf("status %d:\n%s", code, body)
 	}
 }
 
