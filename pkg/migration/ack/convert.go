@@ -165,17 +165,10 @@ func (c *converter) takeTree() {
 	c.findAttributes(d, manifest.Root(d.Object), "spec.root")
 }
 
-// attributes are the attributes of the former queue, with what to do instead.
-var attributes = map[string]string{
-	"alibabacloud.com/lendlimit": "nothing: the complete min is lent and comes back by reclaim; or lower the max of those who must not borrow it",
-	"preempt-policy":             "set spec.preemption.withinQueue: LowerPriority of the Queue",
-	"resourceflavors":            "let jobs select their nodes; for GPUs of different types, give each type a quota with the value devices.types of the chart",
-}
-
 func (c *converter) findAttributes(d migration.Document, n tree.Node, path string) {
 	for _, key := range slices.Sorted(maps.Keys(n.Attributes)) {
 		if key != wellknown.ReclaimAttribute {
-			c.result.Find(d.Name(), fmt.Sprintf("%s (%s): attributes: %s", path, n.Name, key), "the attribute is preserved and has no effect", cmp.Or(attributes[key], "nothing"))
+			c.result.Find(d.Name(), fmt.Sprintf("%s (%s): attributes: %s", path, n.Name, key), "the attribute is preserved and has no effect", cmp.Or(tree.FormerAttributes[key], "nothing"))
 		}
 	}
 	for i, child := range n.Children {

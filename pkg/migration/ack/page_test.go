@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
 )
 
 // The user page has a row for everything that the converter knows.
@@ -19,7 +21,7 @@ func TestThePageHasEverySettingAndKey(t *testing.T) {
 	for _, s := range settings() {
 		names = append(names, s.name)
 	}
-	names = slices.Concat(names, slices.Collect(maps.Keys(attributes)), slices.Collect(maps.Keys(keysOfJobs)), quotaLabels, preemptibleKeys, bookkeeping,
+	names = slices.Concat(names, slices.Collect(maps.Keys(tree.FormerAttributes)), slices.Collect(maps.Keys(keysOfJobs)), quotaLabels, preemptibleKeys, bookkeeping,
 		slices.Collect(maps.Keys(annotationsOfQueues)), ofTheProgram)
 	for _, name := range names {
 		switch {

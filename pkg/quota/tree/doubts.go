@@ -26,6 +26,13 @@ func Warnings(root Node, cluster Cluster) (warnings []string) {
 	return warnings
 }
 
+// FormerAttributes are the attributes of ack-kube-queue that have no effect here, with what to do instead.
+var FormerAttributes = map[string]string{
+	"alibabacloud.com/lendlimit": "nothing: the complete min is lent and comes back by reclaim; or lower the max of those who must not borrow it",
+	"preempt-policy":             "set spec.preemption.withinQueue: LowerPriority of the Queue",
+	"resourceflavors":            "let jobs select their nodes; for GPUs of different types, give each type a quota with the value devices.types of the chart",
+}
+
 // commonResources are the resources whose misspelled names cause a warning. A limit on a resource that is never
 // requested has no effect, and the intended resource stays unlimited.
 var commonResources = []string{"cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi",

@@ -109,6 +109,11 @@ func (c *checker) visit(written *Node, above string, place, parent, depth int) *
 	for _, warning := range written.Warnings {
 		n.warn("%s", warning)
 	}
+	for _, key := range sortedKeys(written.Attributes) {
+		if instead := FormerAttributes[key]; instead != "" {
+			n.warn("attribute %s has no effect; instead: %s", key, instead)
+		}
+	}
 	n.min = c.amounts(n, "min", written.Min)
 	n.max = c.amounts(n, "max", written.Max)
 	c.checkNamespaces(n)

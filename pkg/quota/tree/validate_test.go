@@ -105,6 +105,8 @@ func TestValidTreesWithAndWithoutWarnings(t *testing.T) {
 			}},
 		{"resources that resemble others", node("root", "", "gpu=4 nvidia.com/vgpu=4 hugepages-2Mi=4 example.com/gpu=4 x=1 nvidia.com/gpu.shared=2"), nil},
 		{"what was found when it was read", tree.Node{Name: "root", Children: []tree.Node{{Name: "a", Warnings: []string{"odd"}}}}, []string{"root/a: odd"}},
+		{"attributes of ack-kube-queue and others", tree.Node{Name: "root", Attributes: map[string]string{"preempt-policy": "x", "kube-queue/reclaim": "never", "example.com/owner": "x"}},
+			[]string{"root: attribute preempt-policy has no effect; instead: set spec.preemption.withinQueue: LowerPriority of the Queue"}},
 		{"namespaces that mean nothing", tree.Node{Name: "root", Namespaces: []string{"", "x", "x", "Team-A", "a/b"}},
 			[]string{
 				"root: an empty namespace is ignored; remove it",
