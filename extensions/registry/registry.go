@@ -81,7 +81,11 @@ func Parse(list string) ([]framework.Adapter, error) {
 			continue
 		}
 		adapter, found := known[name]
-		if !found {
+		switch {
+		case found:
+		case name == "mpijob": // of ack-kube-queue
+			return nil, fmt.Errorf("unknown extension %q; use mpiv1 for MPIJobs of kubeflow.org/v1, or mpiv2beta1 for those of kubeflow.org/v2beta1", name)
+		default:
 			return nil, fmt.Errorf("unknown extension %q; known extensions are %s", name, strings.Join(Names(), ", "))
 		}
 		if first := adapter.Kind().Name; !seen[first] {

@@ -19,6 +19,7 @@ func TestParse(t *testing.T) {
 		{"an unknown name is refused with the list of known ones", "job,spark", "", `unknown extension "spark"; known extensions are tfjob, pytorchjob, `},
 		{"a kind with two names is enabled by either, once", "rayjobv1alpha1,rayjob", "rayjob", ""},
 		{"that list has each name of a kind", "spark", "", "rayjob, rayjobv1alpha1, raycluster, workflow, pod"},
+		{"a former name is refused with those that replace it", "mpijob", "", `unknown extension "mpijob"; use mpiv1`},
 		{"case matters", "TFJob", "", `unknown extension "TFJob"`},
 	}
 	for _, test := range tests {

@@ -96,6 +96,9 @@ func run(p Program, args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		if usage.IsUnknownFlag(err) {
 			usage.Print(stderr, p.Name, err, set.Flags())
+			if usage.MeantFlag(err, set.Flags()) == "" && !p.Anonymous {
+				fmt.Fprintln(stderr, "For the flags of ack-kube-queue, see docs/migration/from-ack-kube-queue.md.")
+			}
 		} else {
 			fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
 		}

@@ -30,6 +30,7 @@ func TestCommandLine(t *testing.T) {
 		{"--help lists the flags", []string{"--help"}, 0, []string{"--kubeconfig", "--own", "Leader election flags:", "Environment variable: OwnThing"}, nil},
 		{"an unknown flag is named with the one that was meant", []string{"--kubeconfg=x"}, 2, nil,
 			[]string{"unknown flag: --kubeconfg\nDid you mean --kubeconfig?\nSee 'thing --help' for usage.\n"}},
+		{"an unknown flag may be a former one", []string{"--podInitialBackoffSeconds=1"}, 2, nil, []string{"For the flags of ack-kube-queue, see docs/migration/from-ack-kube-queue.md."}},
 		{"a stray argument is named", []string{"run"}, 2, nil, []string{`unexpected argument "run"`}},
 		{"a value that is no number is refused", []string{"--kube-api-burst=many"}, 2, nil, []string{"kube-api-burst", "many"}},
 		{"a rate of 0 is refused", []string{"--kube-api-qps=0"}, 2, nil, []string{"--kube-api-qps: must be a number greater than 0"}},

@@ -14,7 +14,7 @@ import (
 // Print prints a command line error, the flag that the user probably meant, and where to find the usage.
 func Print(out io.Writer, program string, err error, flags *pflag.FlagSet) {
 	fmt.Fprintf(out, "%s: %v\n", program, err)
-	if meant := meantFlag(err, flags); meant != "" {
+	if meant := MeantFlag(err, flags); meant != "" {
 		fmt.Fprintf(out, "Did you mean --%s?\n", meant)
 	}
 	fmt.Fprintf(out, "See '%s --help' for usage.\n", program)
@@ -26,8 +26,8 @@ func IsUnknownFlag(err error) bool {
 	return is
 }
 
-// meantFlag returns the flag that the user probably meant by an unknown one; empty if none is similar.
-func meantFlag(err error, flags *pflag.FlagSet) string {
+// MeantFlag returns the flag that the user probably meant by an unknown one; empty if none is similar.
+func MeantFlag(err error, flags *pflag.FlagSet) string {
 	unknown, is := errors.AsType[*pflag.NotExistError](err)
 	if !is || flags == nil {
 		return ""
