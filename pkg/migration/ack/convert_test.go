@@ -55,6 +55,16 @@ func TestInputThatCannotBeConvertedIsRefused(t *testing.T) {
 	}
 }
 
+func TestFlagsInTheScriptOfAShellAreConverted(t *testing.T) {
+	for _, field := range []string{`command: [/bin/sh, -c, "exec /kube-queue \\\n  --oversellrate=1.2 --qps 50"]`, `command: [bash, -ec], args: ["/kube-queue --oversellrate '1.2'"]`} {
+		result, err := ack.Convert(migrationtest.Read(t, controller(field)))
+		require.NoError(t, err)
+		if !strings.Contains(fmt.Sprint(result.Values), "oversellRate:1.2") || slices.ContainsFunc(result.Findings, func(f migration.Finding) bool { return strings.HasPrefix(f.Field, "--") }) {
+			t.Errorf("%s: values %v, findings %v", field, result.Values, result.Findings)
+		}
+	}
+}
+
 func TestAQueueKeepsThePolicyOfItsElasticQuotaAndListsACheckOnce(t *testing.T) {
 	const queue = `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: NAME, namespace: koord-queue}, spec: {priority: 5, admissionChecks: [{name: a, labelSelector: {matchLabels: {x: "1"}}}, {name: a}, {name: b}]}}`
 	result, err := ack.Convert(migrationtest.Read(t, elasticQuota("q", "koord-queue/queue-policy: Block", "max: {cpu: 3}")+

@@ -188,13 +188,15 @@ func (c *converter) readDeployment(d migration.Document) {
 			c.faults.Add(d, "a container is not an object")
 			continue
 		}
+		var words []string
 		for _, list := range []string{"command", "args"} {
-			words, _, err := unstructured.NestedStringSlice(container, list)
+			more, _, err := unstructured.NestedStringSlice(container, list)
 			if err != nil {
 				c.faults.Add(d, "%s: %v", list, err)
 			}
-			c.readFlags(d, name, words)
+			words = append(words, more...)
 		}
+		c.readFlags(d, name, withoutShell(words))
 		if container["envFrom"] != nil {
 			c.result.Find(d.Name(), "envFrom", "the values are in other objects", "set the values of the chart by hand")
 		}
@@ -218,6 +220,15 @@ func (c *converter) readDeployment(d migration.Document) {
 	}
 }
 
+// withoutShell replaces the script of a shell, as in sh -c, by its words.
+func withoutShell(words []string) []string {
+	at := slices.IndexFunc(words, func(word string) bool { return slices.Contains([]string{"-c", "-ec", "-lc"}, word) })
+	if at < 0 || at+1 == len(words) {
+		return words
+	}
+	return strings.Fields(strings.ReplaceAll(words[at+1], "\\\n", " ")) // the following words are arguments of the script
+}
+
 // readFlags reads flags in both forms: --name=value and --name value.
 func (c *converter) readFlags(d migration.Document, name string, words []string) {
 	for i := 0; i < len(words); i++ {
@@ -234,7 +245,7 @@ func (c *converter) readFlags(d migration.Document, name string, words []string)
 				value = "true"
 			}
 		}
-		c.set(d, name, "--"+key, key, strings.Trim(value, `"`))
+		c.set(d, name, "--"+key, key, strings.Trim(value, `"'`))
 	}
 }
 
