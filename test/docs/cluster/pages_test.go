@@ -163,6 +163,8 @@ func firstJob(s *scene) {
 		s.t.Fatal("README.md shows no Job")
 	}
 	s.kubectl("delete", "elasticquotatree", "-n", "kube-system", "--all")
+	s.kubectl("delete", "namespace", pageNamespace, "--ignore-not-found", "--wait")
+	s.run("create namespace")
 	s.run("apply -f examples/quota-tree.yaml")
 	s.write("job.yaml", s.page.Manifests[i])
 	s.run("create")
