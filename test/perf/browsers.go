@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"strconv"
 	"sync"
 	"time"
 
@@ -35,6 +37,9 @@ type browsers struct {
 // link is what the plugin prints.
 var link = regexp.MustCompile(`(http://[^/\s]+)/\S+`)
 
+// rest is how long a browser waits until it follows a page. Pages without it are not followed.
+var rest = regexp.MustCompile(`data-rest="(\d+)"`)
+
 // openBrowsers starts the plugin.
 func (r *reviewsRun) openBrowsers(ctx context.Context) (*browsers, error) {
 	p, err := r.LaunchPlugin("web", "web", "--no-browser")
@@ -53,12 +58,12 @@ func (r *reviewsRun) openBrowsers(ctx context.Context) (*browsers, error) {
 			return false, err
 		}
 		b.base = string(found[1])
-		return true, b.read(ctx, string(found[0]))
+		return true, b.read(ctx, string(found[0]), io.Discard)
 	})
 }
 
-// read reads a page.
-func (b *browsers) read(ctx context.Context, page string) error {
+// read reads a page into a buffer.
+func (b *browsers) read(ctx context.Context, page string, into io.Writer) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
 	if err != nil {
 		return err
@@ -71,7 +76,7 @@ func (b *browsers) read(ctx context.Context, page string) error {
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("page %s: %s", page, response.Status)
 	}
-	_, err = io.Copy(io.Discard, response.Body)
+	_, err = io.Copy(into, response.Body)
 	return err
 }
 
@@ -83,8 +88,9 @@ func (b *browsers) look(ctx, looking context.Context, pages []string, first int,
 	arrive()
 	for n := first; looking.Err() == nil; n++ {
 		page := pages[n%len(pages)]
+		var text bytes.Buffer
 		began := time.Now()
-		err := b.read(ctx, b.base+page)
+		err := b.read(ctx, b.base+page, &text)
 		took := time.Since(began)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -98,7 +104,13 @@ func (b *browsers) look(ctx, looking context.Context, pages []string, first int,
 		}
 		b.mutex.Unlock()
 		following, cancel := context.WithTimeout(looking, stays)
-		_ = b.read(following, b.base+"/live?page="+url.QueryEscape(page)) // it may fail: a user may open only so many streams
+		if found := rest.FindSubmatch(text.Bytes()); found != nil {
+			milliseconds, _ := strconv.Atoi(string(found[1]))
+			waiting, follow := context.WithTimeout(following, time.Duration(milliseconds)*time.Millisecond)
+			<-waiting.Done()
+			follow()
+			_ = b.read(following, b.base+"/live?page="+url.QueryEscape(page), io.Discard) // it may fail: a user may open only so many streams
+		}
 		<-following.Done()
 		cancel()
 	}

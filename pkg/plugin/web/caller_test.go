@@ -198,3 +198,21 @@ func TestOnlySoManyPagesAreReadAtTheSameTime(t *testing.T) {
 		answered.Wait()
 	})
 }
+
+// The stream of a page reads it again. So the browser waits first, longer if the page took long.
+func TestAPageThatWasJustReadIsNotReadAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for took, want := range map[time.Duration]string{0: `data-rest="1000"`, 100 * time.Millisecond: `data-rest="2000"`, 10 * time.Second: `data-rest="15000"`} {
+			s := New(Options{ByToken: true, Hosts: []string{"pages"}, Refresh: time.Second, Now: time.Now, Open: func(string) (Reader, error) {
+				<-time.After(took) // by the clock of synctest
+				return &cluster{name: "train-a"}, nil
+			}})
+			r := httptest.NewRequest(http.MethodGet, "http://pages/", nil)
+			r.Header.Set("Authorization", "Bearer a")
+			w := httptest.NewRecorder()
+			if s.ServeHTTP(w, r); !strings.Contains(w.Body.String(), want) {
+				t.Errorf("a page that took %v does not show %s:\n%s", took, want, w.Body)
+			}
+		}
+	})
+}

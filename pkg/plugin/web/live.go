@@ -12,8 +12,8 @@ import (
 const (
 	// heartbeat is how often an event stream writes something, to detect dead connections.
 	heartbeat = 15 * time.Second
-	// calm is the minimum ratio of the wait of a stream to the time that it took to read the page, so that many open
-	// pages do not overload the cluster.
+	// calm is the minimum ratio of the wait of a stream, or of the browser before its stream, to the time that it took to
+	// read the page, so that many open pages do not overload the cluster.
 	calm = 20
 	// mostAnswering is the timeout for reading a page and for each write of a stream.
 	mostAnswering = 20 * time.Second
@@ -61,7 +61,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	for {
 		began := time.Now()
 		content, code := s.content(page)
-		rest := min(max(s.Refresh, calm*time.Since(began)), heartbeat)
+		rest := s.rest(began)
 		now := s.Now()
 		switch {
 		case s.ByToken && code == http.StatusUnauthorized && last == "":
@@ -92,6 +92,11 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		case <-time.After(rest):
 		}
 	}
+}
+
+// rest returns how long to wait after a page has been read, until it is read again. The reading began at the given time.
+func (s *Server) rest(began time.Time) time.Duration {
+	return min(max(s.Refresh, calm*time.Since(began)), heartbeat)
 }
 
 // content returns the live part of a page, and the status of the page.

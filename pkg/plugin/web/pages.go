@@ -55,7 +55,9 @@ type view struct {
 	// Cluster and Namespace are the caller's. Observed is the time of the state that the page shows.
 	Cluster, Namespace string
 	Observed           time.Time
-	Warnings           []string
+	// Rest is how many milliseconds the browser waits until it follows the page.
+	Rest     int64
+	Warnings []string
 	// Path is the address of the page.
 	Path *url.URL
 	// Data is the data of this page.
@@ -148,7 +150,9 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(answerTime)) // ReadTimeout would end slow requests
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
+	began := time.Now()
 	v, code := s.view(r.WithContext(ctx))
+	v.Rest = s.rest(began).Milliseconds()
 	var out bytes.Buffer
 	if err := templates[v.Template].ExecuteTemplate(&out, "layout", v); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -48,7 +48,7 @@ function disconnect() {
 }
 
 document.addEventListener("visibilitychange", () => document.hidden ? disconnect() : connect());
-connect();
+setTimeout(connect, live.dataset.rest); // the stream reads the page again
 
 const copy = document.getElementById("copy");
 if (copy && navigator.clipboard) {
