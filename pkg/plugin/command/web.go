@@ -17,8 +17,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/web"
 )
 
-// refresh is how often an open page is read again.
-const refresh = 2 * time.Second
+// refresh is how often an open page is read again. A page shows a release within 2 s.
+const refresh = time.Second
 
 // loopback is the only address of the pages, because they act with the rights of the caller.
 const loopback = "127.0.0.1"

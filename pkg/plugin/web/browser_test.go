@@ -87,12 +87,16 @@ func TestAUserFindsInTwoClicksWhyAJobWaits(t *testing.T) {
 }
 
 func TestAPageShowsAReleaseWithoutAReload(t *testing.T) {
-	c := &cluster{name: "train-a"}
+	c := &cluster{name: "train-a", refresh: time.Second}
 	ctx, _ := visit(t, c)
 	do(t, ctx, chromedp.Evaluate[chromedp.Void](`window.loadedOnce = true; document.querySelector("tbody tr:last-child a").focus()`))
 	until(t, ctx, `document.getElementById("connection").innerText === "Live"`)
+	began := time.Now()
 	c.changes.Add(5)
 	until(t, ctx, `document.querySelector("tbody tr:last-child td").innerText === "7"`)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the release is shown after %v", took)
+	}
 	if !evaluate[bool](t, ctx, `window.loadedOnce && document.activeElement === document.querySelector("tbody tr:last-child a")`) {
 		t.Error("the page was loaded again, or the focus is on another link")
 	}

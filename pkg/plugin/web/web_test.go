@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,8 +47,9 @@ type cluster struct {
 	acted  atomic.Pointer[Action]
 	// only, if set, is the only namespace that the caller may read.
 	only string
-	// proxy, if set, is in front of the pages.
-	proxy *proxy
+	// proxy, if set, is in front of the pages. refresh, if set, is how often open pages are read.
+	proxy   *proxy
+	refresh time.Duration
 }
 
 // proxy accepts connections. While it is down, it answers with HTTP errors.
@@ -203,7 +205,7 @@ func serve(t *testing.T, c *cluster) *browser {
 	if c.proxy != nil {
 		c.proxy.Listener, listener = listener, c.proxy
 	}
-	s := New(Options{Open: func(string) (Reader, error) { return c, nil }, Namespace: "research", Cluster: c.name, Hosts: []string{listener.Addr().String()}, Refresh: time.Millisecond, Now: func() time.Time { return now }})
+	s := New(Options{Open: func(string) (Reader, error) { return c, nil }, Namespace: "research", Cluster: c.name, Hosts: []string{listener.Addr().String()}, Refresh: cmp.Or(c.refresh, time.Millisecond), Now: func() time.Time { return now }})
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error)
 	go func() { served <- s.Serve(ctx, listener) }()

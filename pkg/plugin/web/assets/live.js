@@ -2,12 +2,12 @@
 "use strict";
 const live = document.getElementById("live");
 const connection = document.getElementById("connection");
-let source, timer, latest, again;
+let source, timer, latest, again, shown = 0;
 
 function show() {
   timer = undefined;
   const selection = document.getSelection();
-  if (!selection.isCollapsed && live.contains(selection.anchorNode)) { // do not disturb who copies
+  if (live.matches(":active") || !selection.isCollapsed && live.contains(selection.anchorNode)) { // do not disturb who clicks or copies
     timer = setTimeout(show, 1000);
     return;
   }
@@ -16,6 +16,7 @@ function show() {
   const index = equal().indexOf(document.activeElement);
   const scrolled = [...live.querySelectorAll(".wide")].map((e) => e.scrollLeft);
   live.innerHTML = latest;
+  shown = performance.now();
   if ("failed" in live.dataset && !live.querySelector(".failed")) location.reload(); // the headline says that it has failed
   live.querySelectorAll(".wide").forEach((e, i) => { e.scrollLeft = scrolled[i] || 0; });
   if (focus !== null) {
@@ -37,7 +38,7 @@ function connect() {
   };
   source.onmessage = (event) => {
     latest = event.data;
-    timer ??= setTimeout(show, 1000); // at most one change a second
+    timer ??= setTimeout(show, shown + 1000 - performance.now()); // at most one change a second
   };
 }
 
