@@ -28,7 +28,8 @@ const (
 	refresh, mostAge = 5 * time.Second, 5 * time.Minute
 	// mostAnswering limits a request to the API server, and drain the last requests when the program stops.
 	mostAnswering, drain = 20 * time.Second, 10 * time.Second
-	// mostUnits is the maximum number of units in all namespaces that a page reads if no review is answered.
+	// mostUnits is the maximum number of units in all namespaces that a what-if page reads. Their decoded objects share
+	// the memory of the pod.
 	mostUnits = 20000
 )
 

@@ -42,7 +42,7 @@ type Cluster struct {
 	// Out gets a line for each change, and ErrOut gets the warnings.
 	Out, ErrOut io.Writer
 	Now         func() time.Time
-	// MostUnits is the maximum number of units for AllUnits; 0 for no limit.
+	// MostUnits is the maximum number of units to read for one answer; 0 for no limit.
 	MostUnits int
 	// warned is true after the first call of WarnOnce.
 	warned bool

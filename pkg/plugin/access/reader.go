@@ -151,7 +151,7 @@ func pageOf[T any](list []T, spec visibility.QueueReviewSpec) []T {
 }
 
 func (r *Reader) Job(ctx context.Context, namespace, name string) (*web.Job, error) {
-	r.Namespace = namespace
+	r.Namespace, r.MostUnits = namespace, mostOfObjects
 	unit, err := r.Queue.SchedulingV1alpha1().QueueUnits(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err

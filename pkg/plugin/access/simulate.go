@@ -171,6 +171,9 @@ func (q *Question) completeUnits(ctx context.Context) (all []v1alpha1.QueueUnit,
 			}
 			return nil
 		})
+		if err == nil && q.MostUnits > 0 && len(all) > q.MostUnits {
+			err = fmt.Errorf("%w; run kubectl kube-queue simulate, which has no limit", errTooMany)
+		}
 		if err != nil {
 			return nil, err
 		}
