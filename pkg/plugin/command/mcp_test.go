@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +15,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// assistant starts the command and returns a client of its tools.
-func (a *api) assistant() *mcp.ClientSession {
+// assistant starts the command with further flags, and returns a client of its tools.
+func (a *api) assistant(flags ...string) *mcp.ClientSession {
 	a.t.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -22,7 +24,7 @@ func (a *api) assistant() *mcp.ClientSession {
 	status := make(chan int, 1)
 	go func() {
 		status <- Run(ctx, Environment{Streams: genericiooptions.IOStreams{In: in, Out: out, ErrOut: io.Discard}, Now: func() time.Time { return now }},
-			[]string{"--kubeconfig", a.kubeconfig(), "--request-timeout", "10s", "mcp"})
+			append([]string{"--kubeconfig", a.kubeconfig(), "--request-timeout", "10s", "mcp"}, flags...))
 		out.Close()
 	}()
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(ctx, &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
@@ -127,5 +129,17 @@ func TestAnAssistantAsksWithTheRightsOfTheUser(t *testing.T) {
 	}
 	if strings.Contains(strings.Join(a.requests, "\n"), "PATCH") {
 		t.Errorf("a tool has changed something: %v", a.requests)
+	}
+}
+
+func TestAnAssistantIsToldThatTheClusterDoesNotAnswer(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	session := newAPI(t, four).assistant("--server", closed.URL)
+	for tool, arguments := range map[string]map[string]any{"list": nil, "why": {"job": "job/train-c"}, "tree": nil, "queue": nil, "simulate": {"manifests": tree(4)}} {
+		answer, failed := call(t, session, tool, arguments)
+		if !failed || !strings.Contains(answer, "cannot reach the API server "+closed.URL) || !strings.Contains(answer, "kubectl config current-context") {
+			t.Errorf("%s: failed %v: %s", tool, failed, answer)
+		}
 	}
 }
