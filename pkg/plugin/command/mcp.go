@@ -229,6 +229,14 @@ func addTool[Q, A any](c *cluster, server *mcp.Server, name, description string,
 // mostAnswered is the maximum number of rows in an answer, and usual the default.
 const mostAnswered, usual = 200, 50
 
+// first returns the first rows of an answer, and a warning if there are more.
+func first[T any](rows []T, of string) (shown []T, cut []string) {
+	if len(rows) <= mostAnswered {
+		return rows, nil
+	}
+	return rows[:mostAnswered], []string{fmt.Sprintf("Only the first %d of %d %s are shown.", mostAnswered, len(rows), of)}
+}
+
 func (r *answerer) listJobs(ctx context.Context, q jobsQuestion) (*jobsAnswer, error) {
 	return r.ask(ctx, q, visibility.ShowUnits)
 }
@@ -313,9 +321,10 @@ func (r *answerer) showQuotas(ctx context.Context, q treeQuestion) (*treeAnswer,
 	} else if len(review.Status.Quotas) == 0 {
 		return nil, fmt.Errorf("quota %q does not exist, or the user may not see it%s", q.Quota, access.DidYouMean(q.Quota, r.QuotaPaths(ctx)))
 	}
-	answer := &treeAnswer{Observed: review.Status.ObservedTime.UTC().Format(time.RFC3339), Hidden: review.Status.Hidden, Warnings: r.Warnings()}
-	for i := range review.Status.Quotas {
-		n := &review.Status.Quotas[i]
+	quotas, cut := first(review.Status.Quotas, "quotas")
+	answer := &treeAnswer{Observed: review.Status.ObservedTime.UTC().Format(time.RFC3339), Hidden: review.Status.Hidden, Warnings: append(r.Warnings(), cut...)}
+	for i := range quotas {
+		n := &quotas[i]
 		answer.Quotas = append(answer.Quotas, quotaRow{Quota: n.Path, Min: render.Amounts(n.Min), Max: render.Amounts(n.Max), Used: render.Amounts(n.Used), Borrowed: render.Amounts(n.Borrowed),
 			Lent: render.Amounts(n.Lent), Unqueued: render.Amounts(n.Unqueued), Waiting: n.Waiting, Holding: n.Holding})
 	}
@@ -327,8 +336,14 @@ func (r *answerer) trySimulation(ctx context.Context, q simulateQuestion) (*simu
 	if err != nil {
 		return nil, err
 	}
-	return &simulateAnswer{Invalid: s.Faults, Starts: rowsOfGroups(s.Started), Evicted: rowsOfGroups(s.Evicted), Waits: rowsOfGroups(s.Waiting), Jobs: s.Jobs, OverLimits: s.OverLimits,
-		Warnings: append(s.Warnings, r.Warnings()...)}, nil
+	answer := &simulateAnswer{Invalid: s.Faults, Jobs: s.Jobs, OverLimits: s.OverLimits, Warnings: append(s.Warnings, r.Warnings()...)}
+	rows := func(groups []visibility.UnitGroup, of string) []jobRow {
+		shown, cut := first(groups, of)
+		answer.Warnings = append(answer.Warnings, cut...)
+		return rowsOfGroups(shown)
+	}
+	answer.Starts, answer.Evicted, answer.Waits = rows(s.Started, "rows of starts"), rows(s.Evicted, "rows of evicted"), rows(s.Waiting, "rows of waits")
+	return answer, nil
 }
 
 func (r *answerer) giveAdvice(ctx context.Context, q adviseQuestion) (*adviseAnswer, error) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,14 @@ func TestAnAssistantAsksWithTheRightsOfTheUser(t *testing.T) {
 	a.mu.Unlock()
 	if answer, failed := call(t, session, "tree", nil); !failed || !strings.Contains(answer, `no quota lists namespace "research"; ask an administrator`) {
 		t.Errorf("without a quota: %s", answer)
+	}
+	a.mu.Lock()
+	a.answer["quotareviews"] = func(map[string]any) (any, *metav1.Status) {
+		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "quotas": slices.Repeat([]any{map[string]any{"path": "company"}}, mostAnswered+1)}, nil
+	}
+	a.mu.Unlock()
+	if answer, failed := call(t, session, "tree", nil); failed || strings.Count(answer, `"quota":"company"`) != mostAnswered || !strings.Contains(answer, "Only the first 200 of 201 quotas are shown.") {
+		t.Errorf("of a large tree: %s", answer)
 	}
 	a.mu.Lock()
 	a.forbidden["list "+unitsOf+" research"] = true
