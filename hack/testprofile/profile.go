@@ -19,12 +19,20 @@ const (
 )
 
 // Profile is what was measured. Tests that ran in parallel share their processor time.
-type Profile struct{ Targets, Packages, Tests []Usage }
+type Profile struct {
+	Targets, Packages, Tests []Usage
+	// NotRun are the tests that were skipped because something is missing on this machine, and what.
+	NotRun []string
+}
+
+// notRun is how a test that lacks something begins the reason why it is skipped.
+const notRun = "NOT RUN: "
 
 // event is an event of go test -json: see go doc test2json.
 type event struct {
 	Time                  time.Time
 	Action, Package, Test string
+	Output                string
 	Elapsed               float64
 }
 
@@ -54,6 +62,10 @@ func read(folder string) (*Profile, error) {
 			case e.Test == "":
 			case e.Action == "run", e.Action == "cont":
 				started[name] = e.Time
+			case e.Action == "output":
+				if _, why, is := strings.Cut(e.Output, notRun); is {
+					p.NotRun = append(p.NotRun, name+": "+strings.TrimSpace(why))
+				}
 			case e.Action == "pass", e.Action == "fail":
 				p.Tests = append(p.Tests, Usage{Name: name, Wall: e.Elapsed, CPU: p.cpu(pkg, started[name], e.Time), Failed: e.Action == "fail"})
 			}

@@ -35,6 +35,7 @@ func recorded(t *testing.T) *Profile {
 	event(10, "pass", "TestWorks", 10)
 	event(10, "run", "TestWaits", 0)
 	event(20, "fail", "TestWaits", 10)
+	fmt.Fprintln(&events, `{"Action":"output","Package":"example.com/a","Test":"TestLacks","Output":"    a_test.go:1: NOT RUN: there is no browser\n"}`)
 	events.WriteString(`{"Time":"unfinished`)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "test-a.events.jsonl"), []byte(events.String()), 0o644))
 	profile, err := read(folder)
@@ -49,7 +50,7 @@ func TestAProfileShowsWhatWorksAndWhatWaits(t *testing.T) {
 	for _, want := range []string{
 		"720.0 900.0 0.0 0 test-a", "20.0 8.0 12.0 2 example.com/a",
 		"10.0 8.0 2.0 example.com/a TestWorks", "10.0 0.0 10.0 example.com/a TestWaits",
-		"total: 12m0s, processor time 16m0s, 2 clusters, 2 tests, 1 failed, test-b failed",
+		"NOT RUN: example.com/a TestLacks: there is no browser", "total: 12m0s, processor time 16m0s, 2 clusters, 2 tests, 1 failed, test-b failed",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("there is no %q in:\n%s", want, &out)

@@ -43,7 +43,11 @@ func (p *Profile) print(w io.Writer, all bool) error {
 		}
 	}
 	wall, cpu, started := p.total()
-	_, err := fmt.Fprintf(w, "\ntotal: %v, processor time %v, %d clusters, %d tests, %d failed%s\n", wall, cpu, started, len(p.Tests), failed, targets)
+	fmt.Fprintln(w)
+	for _, test := range p.NotRun {
+		fmt.Fprintln(w, notRun+test)
+	}
+	_, err := fmt.Fprintf(w, "total: %v, processor time %v, %d clusters, %d tests, %d failed%s\n", wall, cpu, started, len(p.Tests), failed, targets)
 	return err
 }
 
