@@ -216,3 +216,23 @@ func TestAPageThatWasJustReadIsNotReadAgainAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// connection accepts deadlines.
+type connection struct{ *httptest.ResponseRecorder }
+
+func (connection) SetReadDeadline(time.Time) error  { return nil }
+func (connection) SetWriteDeadline(time.Time) error { return nil }
+
+func TestAStreamWithoutChangesSendsHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{ByToken: true, Hosts: []string{"pages"}, Refresh: time.Second, MostAge: 3*heartbeat + time.Second/2, Now: time.Now,
+			Open: func(string) (Reader, error) { return &cluster{name: "train-a"}, nil }})
+		r := httptest.NewRequest(http.MethodGet, "http://pages/live?page=/quotas", nil)
+		r.Header.Set("Authorization", "Bearer a")
+		w := connection{httptest.NewRecorder()}
+		s.ServeHTTP(w, r)
+		if events, beats := strings.Count(w.Body.String(), "As of"), strings.Count(w.Body.String(), ": nothing has changed\n\n"); events != 1 || beats != 3 {
+			t.Errorf("%d events and %d heartbeats:\n%s", events, beats, w.Body)
+		}
+	})
+}

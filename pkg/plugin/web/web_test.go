@@ -98,7 +98,14 @@ func (c *cluster) check(namespace string) error {
 
 func (c *cluster) unit(position int32) visibility.UnitSummary {
 	return visibility.UnitSummary{Namespace: c.name, Name: c.name, Kind: c.name, Queue: c.name, Phase: "Enqueued", Reason: "QuotaExceeded", Position: position,
-		Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m")}, SubmissionTime: ptr.To(metav1.NewTime(now.Add(-time.Minute)))}
+		Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m")}, SubmissionTime: ptr.To(metav1.NewTime(now.Add(-time.Minute))),
+		Start: starts(), EndsBefore: ptr.To(metav1.NewTime(now.Add(time.Hour)))}
+}
+
+// starts is an estimate.
+func starts() *visibility.StartEstimate {
+	in := func(hours time.Duration) metav1.Time { return metav1.NewTime(now.Add(hours * time.Hour)) }
+	return &visibility.StartEstimate{Time: in(2), Earliest: in(1), Latest: in(4)}
 }
 
 func (c *cluster) Units(_ context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error) {
@@ -131,9 +138,11 @@ func (c *cluster) Job(_ context.Context, namespace, unit string) (*Job, error) {
 	}
 	u := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: unit, CreationTimestamp: metav1.NewTime(now)}}
 	u.Spec.ConsumerRef.Kind, u.Spec.ConsumerRef.Name, u.Spec.Growth = c.name, c.name, unit == "grows"
+	u.Spec.PodSets = []v1alpha1.PodSet{{Name: c.name, Count: 1}, {Name: c.name, Count: 41}}
+	u.Status.AdmissionChecks = []v1alpha1.AdmissionCheckState{{Name: c.name, State: v1alpha1.CheckState(c.name), Message: c.name, LastTransitionTime: metav1.NewTime(now)}}
 	u.Status.Conditions = []metav1.Condition{{Type: c.name, Status: "False", Reason: c.name, Message: c.name, LastTransitionTime: metav1.NewTime(now)}}
 	return &Job{u, &visibility.QueueUnitReviewStatus{ObservedTime: metav1.NewMicroTime(now), Phase: "Enqueued", Reason: "QuotaExceeded", Message: c.name, Queue: c.name, Quota: c.name, Policy: c.name,
-		Position: 2, Waiting: 5, Ahead: []visibility.UnitSummary{c.unit(1)}, AheadHidden: 1, HoldingUnits: []visibility.UnitSummary{c.unit(0)},
+		Position: 2, Waiting: 5, Start: starts(), Until: ptr.To(metav1.NewTime(now.Add(time.Hour))), Ahead: []visibility.UnitSummary{c.unit(1)}, AheadHidden: 1, HoldingUnits: []visibility.UnitSummary{c.unit(0)},
 		Lacks:      []visibility.Lack{{Quota: c.name, Bound: "Max", Resource: c.name, Requested: "2", Used: "3", Limit: "4", Missing: "1"}},
 		Holders:    []visibility.Holder{{Quota: c.name, Units: 3}},
 		WouldAdmit: []visibility.Remedy{{Message: c.name, Command: c.name, Units: []visibility.UnitSummary{c.unit(0)}, HiddenUnits: 2}}}}, nil
@@ -278,9 +287,10 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 	c := &cluster{name: "train-a"}
 	b := open(t, c)
 	for page, wants := range map[string][]string{
-		"/":                         {"Jobs in namespace research", `href="/jobs/train-a/train-a"`, "1500m cpu", "1 to 100 of 250", `href="/?from=100"`, "3 jobs in namespaces that you cannot view", ">60s ago<"},
-		"/?from=100&all=1":          {"Jobs in all namespaces", "101 to 200 of 250", `href="/?all=1&amp;from=0"`, `href="/?all=1&amp;from=200"`, "web &#39;/?from=100&amp;all=1&#39;<"},
-		"/jobs/research/train":      {"<strong>It waits: QuotaExceeded</strong>: train-a", "2 of 5", "What would admit it", "2 jobs in namespaces that you cannot view", "web &#39;/jobs/research/train&#39;<", "condition train-a became False: train-a train-a"},
+		"/":                {"Jobs in namespace research", `href="/jobs/train-a/train-a"`, "1500m cpu", "1 to 100 of 250", `href="/?from=100"`, "3 jobs in namespaces that you cannot view", ">60s ago<", "<td>2 h</td><td>2026-01-01T13:00:00Z</td>"},
+		"/?from=100&all=1": {"Jobs in all namespaces", "101 to 200 of 250", `href="/?all=1&amp;from=0"`, `href="/?all=1&amp;from=200"`, "web &#39;/?from=100&amp;all=1&#39;<"},
+		"/jobs/research/train": {"<strong>It waits: QuotaExceeded</strong>: train-a", "2 of 5", "What would admit it", "2 jobs in namespaces that you cannot view", "web &#39;/jobs/research/train&#39;<", "condition train-a became False: train-a train-a",
+			"in about 2 h (1 h to 4 h)", "2026-01-01T13:00:00Z at the latest", `<td class="number">41</td>`, "admission check train-a: train-a train-a"},
 		"/quotas":                   {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others"},
 		"/quotas?namespace=nowhere": {"No quota lists namespace <bdi>nowhere</bdi>; ask an administrator"},
 		"/queues":                   {`href="/queues/train-a"`, `class="action">Hold<`},
