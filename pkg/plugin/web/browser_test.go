@@ -154,6 +154,30 @@ func TestEachActionIsOfferedAndConfirmedInThePage(t *testing.T) {
 			}
 		}
 	}
+	for _, a := range []Action{{Do: Unpause, Namespace: "research", Unit: "train"}, {Do: Stop, Queue: "q"}, {Do: Priority, Namespace: "research", Unit: "train", Priority: "-7"}} {
+		do(t, ctx, chromedp.Navigate(b.url+a.Path()))
+		if a.Priority != "" {
+			do(t, ctx, chromedp.SetValue(chromedp.CSS("input[name=priority]"), a.Priority))
+		}
+		click(t, ctx, "form button")
+		until(t, ctx, `document.querySelector("p[role=status]")?.innerText === "train-a done"`)
+		if acted := c.acted.Swap(nil); acted == nil || *acted != a {
+			t.Errorf("%+v did %+v", a, acted)
+		}
+	}
+}
+
+func TestAHiddenPageIsNotFollowed(t *testing.T) {
+	ctx, _ := visit(t, &cluster{name: "train-a"})
+	hide := func(hidden bool) {
+		do(t, ctx, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true});
+			document.dispatchEvent(new Event("visibilitychange"))`, hidden)))
+	}
+	until(t, ctx, `document.getElementById("connection").innerText === "Live"`)
+	hide(true)
+	until(t, ctx, `source === undefined && document.getElementById("connection").innerText === ""`)
+	hide(false)
+	until(t, ctx, `document.getElementById("connection").innerText === "Live"`)
 }
 
 func TestHostileNamesBreakNoPage(t *testing.T) {
@@ -197,8 +221,11 @@ func TestThePagesAreForEverybody(t *testing.T) {
 				t.Errorf("%s, %s: too little contrast: %q", path, scheme, found)
 			}
 		}
-		if wide := evaluate[bool](t, ctx, `document.documentElement.scrollWidth > innerWidth`); wide {
-			t.Errorf("%s: the page scrolls to the side", path)
+		for _, width := range []int64{360, 1280} {
+			do(t, ctx, chromedp.EmulateViewport(width, 800))
+			if wide := evaluate[bool](t, ctx, `document.documentElement.scrollWidth > innerWidth`); wide {
+				t.Errorf("%s: with %d pixels, the page scrolls to the side", path, width)
+			}
 		}
 		expectNames(t, ctx, path)
 	}
