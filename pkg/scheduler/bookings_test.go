@@ -271,6 +271,50 @@ func TestAGangStartsAgainstAnEndlessStreamOfSmallJobs(t *testing.T) {
 	}
 }
 
+// However small jobs stream in, a job starts when it has waited for reserveAfter and the older jobs have started, each at
+// the latest when those that run have reached their limit.
+func TestPropertyNoJobStarvesBesideAStreamOfSmallJobs(t *testing.T) {
+	reserved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		const longest = 20 * time.Minute
+		minutes := func(name string, from, to int) time.Duration {
+			return time.Duration(rapid.IntRange(from, to).Draw(t, name)) * time.Minute
+		}
+		var jobs []*playedJob
+		for i := range 90 {
+			jobs = append(jobs, &playedJob{key: fmt.Sprintf("a/s%02d", i), submitted: time.Duration(i) * time.Minute, runs: minutes("runs", 12, 20), limit: longest, cpu: 1})
+		}
+		for i := range rapid.IntRange(1, 3).Draw(t, "gangs") {
+			jobs = append(jobs, &playedJob{key: fmt.Sprintf("a/gang%d", i), submitted: minutes("submitted", 0, 20), runs: minutes("gang runs", 1, 20), limit: longest,
+				cpu: int64(rapid.IntRange(8, 16).Draw(t, "cpu"))})
+		}
+		after := minutes("reserve", 5, 20)
+		policy := rapid.SampledFrom([]*queue.Policy{queue.RoundRobin, queue.Priority, queue.ShortestFirst}).Draw(t, "policy")
+		play(t, limited("a", 16), tree.Options{}, []scheduler.QueueChanged{{Queue: "a", Policy: policy, ReserveAfter: after}}, jobs, func(*scheduler.Scheduler, time.Time) {})
+		for _, j := range jobs {
+			due := time.Unix(1_000_000, 0).Add(j.submitted + after)
+			if !j.started.After(due) {
+				continue
+			}
+			if j.cpu > 1 {
+				reserved++
+			}
+			older := 0
+			for _, other := range jobs {
+				if other != j && other.submitted <= j.submitted && other.started.After(due) {
+					older++
+				}
+			}
+			if most := due.Add(time.Duration(older+1)*longest + time.Minute); j.started.After(most) {
+				t.Fatalf("%s of %d CPUs, after %d older jobs, started at %v, and not by %v", j.key, j.cpu, older, j.started.UTC(), most.UTC())
+			}
+		}
+	})
+	if t.Logf("%d gangs waited for their reservation", reserved); reserved < 50 {
+		t.Error("the test proves little")
+	}
+}
+
 // With guarantees, evictions, priorities and jobs without a limit beside reservations, each job starts, and the core
 // keeps its invariants and loses no wake-up.
 func TestPropertyEachJobStartsBesideReservations(t *testing.T) {
