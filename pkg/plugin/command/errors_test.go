@@ -31,7 +31,7 @@ func TestAClusterThatDoesNotAnswerIsOneLine(t *testing.T) {
 	a := newAPI(t, four)
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	for _, command := range [][]string{{"list"}, {"why", "train-c"}, {"tree"}, {"queue"}, {"pause", "train-c"}, {"unpause", "train-c"}, {"priority", "train-c", "1"}, {"stop", "q"}, {"resume", "q"}, {"version"}, {"list", "-o", "json"}, {"list", "--watch"}} {
+	for _, command := range [][]string{{"list"}, {"why", "train-c"}, {"tree"}, {"queue"}, {"pause", "train-c"}, {"unpause", "train-c"}, {"priority", "train-c", "1"}, {"stop", "q"}, {"resume", "q"}, {"web"}, {"version"}, {"list", "-o", "json"}, {"list", "--watch"}} {
 		if command[0] == "version" {
 			continue // it prints its own version first
 		}
