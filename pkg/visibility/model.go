@@ -161,7 +161,10 @@ func (m *Model) before(i, j int32) int {
 	if a.Queue >= 0 && m.view.Queues[a.Queue].Policy.ByLimit {
 		longer = cmp.Compare(a.Length.Rank(), b.Length.Rank())
 	}
-	return cmp.Or(cmp.Compare(b.Priority, a.Priority), longer, cmp.Compare(a.Submitted, b.Submitted), strings.Compare(a.Key, b.Key))
+	if order := cmp.Or(cmp.Compare(b.Priority, a.Priority), longer, cmp.Compare(a.Submitted, b.Submitted)); order != 0 {
+		return order // most names are elsewhere in memory, and need not be read
+	}
+	return strings.Compare(a.Key, b.Key)
 }
 
 func (m *Model) observed() metav1.MicroTime { return metav1.NewMicroTime(m.view.At) }

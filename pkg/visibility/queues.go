@@ -43,6 +43,7 @@ func (m *Model) Queues(namespace string, spec visibilityv1alpha1.QueueReviewSpec
 	}
 	var selected []int32
 	may := map[string]bool{} // whether the caller may list the units of a namespace
+	last := ""               // often the next unit is of the same namespace
 	for n := range m.view.Units {
 		i := int32(n)
 		if order != nil {
@@ -53,15 +54,21 @@ func (m *Model) Queues(namespace string, spec visibilityv1alpha1.QueueReviewSpec
 		if !spec.AllNamespaces && in != namespace || wanted >= 0 && u.Queue != wanted || !m.selects(spec, u) {
 			continue
 		}
-		may[in] = false
+		if in != last {
+			may[in], last = false, in
+		}
 		selected = append(selected, i)
 	}
 	for _, in := range slices.Sorted(maps.Keys(may)) { // each page asks in the same order
 		may[in] = access.Units(in)
 	}
+	last, seen := "", false
 	selected = slices.DeleteFunc(selected, func(i int32) bool {
 		u := &m.view.Units[i]
-		if !may[namespaceOf(u.Key)] {
+		if in := namespaceOf(u.Key); in != last {
+			last, seen = in, may[in]
+		}
+		if !seen {
 			answer.Hidden++
 			return true
 		}
