@@ -214,7 +214,14 @@ func waitForFourJobs(s *scene) {
 	s.WaitForReason("Job", "train-c", "MaxJobs")
 }
 
+// forget restarts the controller, which otherwise shows when jobs start if enough earlier ones have ended.
+func (s *scene) forget() {
+	s.controller.Stop()
+	s.controller.Start()
+}
+
 func seeWhyAJobWaits(s *scene) {
+	s.forget()
 	s.run("apply")
 	waitForFourJobs(s)
 	s.rest()
@@ -260,6 +267,7 @@ func shareGPUs(s *scene) {
 
 // troubleshoot creates the state of each section before its commands run.
 func troubleshoot(s *scene) {
+	s.forget()
 	const mark = `scheduling.x-k8s.io/suspend: "true"`
 	s.Apply(strings.Replace(job("typo", "100m", ""), mark, strings.Replace(mark, "true", "True", 1), 1))
 	s.WaitForEvent("typo", "NotQueued")
