@@ -23,6 +23,7 @@ import (
 	_ "kube-queue.dev/kube-queue/cmd/kube-queue-web/options"
 	_ "kube-queue.dev/kube-queue/pkg/controller"
 	_ "kube-queue.dev/kube-queue/pkg/plugin/access"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const (
@@ -59,18 +60,14 @@ func write(t *testing.T, name string, content any) string {
 	if err == nil {
 		err = os.WriteFile(file, data, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return file
 }
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer listener.Close()
 	return listener.Addr().String()
 }
@@ -79,15 +76,11 @@ func freeAddress(t *testing.T) string {
 func start(t *testing.T, name string, environ []string, args ...string) (logged func() string, ended <-chan struct{}) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd := exec.Command(filepath.Join(programs, name), args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = environ, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	done := make(chan struct{})
 	go func() {
 		_ = cmd.Wait()
@@ -100,9 +93,7 @@ func start(t *testing.T, name string, environ []string, args ...string) (logged 
 	})
 	return func() string {
 		data, err := os.ReadFile(log.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(data)
 	}, done
 }
@@ -227,22 +218,16 @@ func TestThePagesAreServedWithoutRights(t *testing.T) {
 	unused := httptest.NewTLSServer(http.NotFoundHandler())
 	unused.Close()
 	ca := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: unused.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: unused.Certificate().Raw}), 0o600))
 	address, health := freeAddress(t), freeAddress(t)
 	logged, ended := start(t, pages, nil, "--hosts="+address, "--server="+unused.URL, "--certificate-authority="+ca, "--bind-address="+address, "--health-bind-address="+health)
 	eventually(t, "it is ready", logged, ended, func() bool { return answers("http://" + health + "/readyz") })
 	for token, want := range map[string]int{"": http.StatusUnauthorized, "Bearer secret-of-jane": http.StatusBadGateway} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		request.Header.Set("Authorization", token)
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		response.Body.Close()
 		if response.StatusCode != want {
 			t.Errorf("with token %q: status %d, want %d", token, response.StatusCode, want)

@@ -6,6 +6,7 @@ import (
 
 	controller "kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // evictions returns the settings in force and the result of a run with the arguments.
@@ -24,9 +25,7 @@ func evictions(t *testing.T, args ...string) (*report.Preemption, *report.Evicti
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &got); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
 	e := got.Policies[0].All.Evictions
 	if got.Preemption == nil || e == nil {
 		if got.Preemption != nil || e != nil {

@@ -17,6 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/cmd/kube-queue-web/options"
 	"kube-queue.dev/kube-queue/pkg/plugin/web"
 	"kube-queue.dev/kube-queue/pkg/program"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // api is an API server that knows the tokens a and b, and answers each with a different job.
@@ -67,14 +68,10 @@ func start(t *testing.T) (*api, *web.Server) {
 	folder := t.TempDir()
 	ca, token := filepath.Join(folder, "ca.crt"), filepath.Join(folder, "token")
 	for file, text := range map[string]string{ca: pemOf(server), token: "own"} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	opts, err := read("--hosts="+host, "--server="+server.URL, "--certificate-authority="+ca)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return a, newPages(&rest.Config{Host: opts.Server, TLSClientConfig: rest.TLSClientConfig{CAFile: opts.CAFile}, BearerToken: "own", BearerTokenFile: token,
 		Username: "own", Password: "own", Impersonate: rest.ImpersonationConfig{UserName: "own"}}, opts)
 }

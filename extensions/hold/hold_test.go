@@ -130,9 +130,7 @@ func TestANewPodWaitsAtTheGate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var pod, want map[string]any
 			for text, object := range map[string]*map[string]any{test.pod: &pod, test.want: &want} {
-				if err := json.Unmarshal([]byte(text), object); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, json.Unmarshal([]byte(text), object))
 			}
 			after := adaptertest.Patched(t, pod, hold.Gate(pod, test.managed))
 			if !reflect.DeepEqual(after, want) {

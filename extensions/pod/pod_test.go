@@ -21,6 +21,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/adaptertest"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -240,9 +241,7 @@ func (w *world) convert(from, to any) {
 	if err == nil {
 		err = json.Unmarshal(data, to)
 	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 }
 
 // control is a step of the controller.

@@ -6,13 +6,12 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/pkg/plugin/command"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestThePageDescribesEachCommandWithItsFlags(t *testing.T) {
 	text, err := page(command.New(command.Environment{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, want := range []string{"### list\n", "### why\n", "### simulate\n", "### version\n", "and [simulate](#simulate) |", "kubectl kube-queue stop QUEUE [flags]", "--drain", "--queue-namespace"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not have %q", want)

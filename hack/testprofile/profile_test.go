@@ -75,9 +75,7 @@ func TestOnlyRowsOfMeasuredTargetsChange(t *testing.T) {
 
 func TestACommandIsMeasuredWithWhatItStarts(t *testing.T) {
 	folder := t.TempDir()
-	if err := measure(folder, Usage{Name: "spins"}, []string{"sh", "-c", "sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, measure(folder, Usage{Name: "spins"}, []string{"sh", "-c", "sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'"}))
 	profile, err := read(folder)
 	require.NoError(t, err)
 	if u := profile.Targets[0]; u.Name != "spins" || u.CPU <= 0 || u.Wall <= 0 {

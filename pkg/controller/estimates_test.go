@@ -16,6 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/visibility"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // line returns a model of a queue with room for one unit. "runs" has just started, the others wait, and all have a
@@ -24,9 +25,7 @@ func line(t *testing.T, now time.Time, waiting ...string) *visibility.Model {
 	t.Helper()
 	names := resources.NewNames()
 	backend, _, err := tree.New(names, tree.Node{Name: "root", Namespaces: []string{"a"}, Max: map[string]resource.Quantity{"cpu": resource.MustParse("1m")}}, tree.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	core := scheduler.New(scheduler.Options{})
 	core.Apply(now, scheduler.QuotaChanged{Backend: backend})
 	for i, name := range append([]string{"runs"}, waiting...) {

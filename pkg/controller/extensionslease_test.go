@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestNoJobOfAKindThatTheLeaseOfJobExtensionsTurnsOffIsAdmitted(t *testing.T) {
@@ -18,9 +19,7 @@ func TestNoJobOfAKindThatTheLeaseOfJobExtensionsTurnsOffIsAdmitted(t *testing.T)
 	config := metadataOf(t, "/apis/coordination.k8s.io/v1/namespaces/kube-queue/leases", "metadata.name=job-extensions",
 		[]any{map[string]any{"type": "DELETED", "object": lease("8", "off")}, map[string]any{"type": "ADDED", "object": lease("9", "on")}}, lease("7", "off"))
 	synced, err := watchExtensionsLease(t.Context(), config, "kube-queue", func(all map[string]string) { labels <- all })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var off map[string]string
 	select {
 	case off = <-labels:

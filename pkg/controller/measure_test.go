@@ -308,9 +308,7 @@ func TestAnAuditCountsWhatIsBrokenAndDoesNotEndTheProgram(t *testing.T) {
 func unitDemand(m *measured, cpu string) resources.Vector {
 	demand, err := m.drawn.Demand(&schedulingv1alpha1.QueueUnit{Spec: schedulingv1alpha1.QueueUnitSpec{
 		Resource: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}})
-	if err != nil {
-		m.Fatal(err)
-	}
+	require.NoError(m, err)
 	return demand.Requests
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // metadataOf serves a list of object metadata, and a watch with these events.
@@ -52,9 +53,7 @@ func TestAQueueOutsideOfTheNamespaceIsReported(t *testing.T) {
 	// One Queue is in the namespace, as from an API server that ignores the selector.
 	config := metadataOf(t, "/apis/scheduling.x-k8s.io/v1alpha1/queues", "metadata.namespace!=kube-queue", nil, item("team", "mine"), item("kube-queue", "right"))
 	seen := make(chan backend.Notice, 10)
-	if err := watchStrayQueues(t.Context(), config, "kube-queue", func(n backend.Notice) { seen <- n }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, watchStrayQueues(t.Context(), config, "kube-queue", func(n backend.Notice) { seen <- n }))
 	select {
 	case n := <-seen:
 		if n.Type != "Warning" || n.Reason != "IgnoredQueue" || n.About.GetNamespace() != "team" || n.About.GetName() != "mine" || n.About.GetUID() != "u-mine" ||

@@ -11,15 +11,14 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/lenient"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // seenUnit returns a unit as the loop receives it.
 func seenUnit(t *testing.T, generation int64, spec string) lenient.Object {
 	t.Helper()
 	unit, err := codec.UnitKind().Decode(fmt.Appendf(nil, `{"metadata":{"namespace":"a","name":"u","uid":"uid","resourceVersion":"7","generation":%d},"spec":%s}`, generation, spec))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return codec.Compactor{}.Compacted(unit)
 }
 

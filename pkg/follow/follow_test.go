@@ -72,9 +72,7 @@ func TestAnAbsentKindIsReportedOnce(t *testing.T) {
 	var reported []error
 	informer := &failing{}
 	absent, err := Tolerate(informer, apierrors.IsNotFound, func(_ context.Context, err error) { reported = append(reported, err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	reflector := cache.NewReflector(&cache.ListWatch{}, &corev1.Pod{}, cache.NewStore(cache.MetaNamespaceKeyFunc), 0)
 	informer.failed(t.Context(), reflector, errors.New("not reachable"))
 	if absent() || reported != nil {

@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // failer is what testing.TB and rapid.T have in common.
@@ -63,9 +64,7 @@ func node(name, least, most string, children ...tree.Node) tree.Node {
 func (h *hall) demand(text string) quota.Demand {
 	h.t.Helper()
 	requests, err := resources.Request(h.names, amounts(text))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, err)
 	return quota.Demand{Requests: requests.With(h.names.ID(quota.JobsResource), 1), Preemptible: true}
 }
 

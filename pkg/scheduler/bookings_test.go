@@ -16,6 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // playedJob is a job that runs for some time after its release. Its limit is at least that long, or 0 for none.
@@ -583,9 +584,7 @@ func TestJobsThatPassAReservationCostTheSameHoweverManyRun(t *testing.T) {
 	const running = 2000
 	names, now := resources.NewNames(), time.Unix(1_000_000, 0)
 	backend, _, err := tree.New(names, limited("a", running+40), tree.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	core := scheduler.New(scheduler.Options{})
 	core.Apply(now, scheduler.QuotaChanged{Backend: backend})
 	core.Apply(now, scheduler.QueueChanged{Queue: "a", Policy: queue.Priority, ReserveAfter: time.Minute})

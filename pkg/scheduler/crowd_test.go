@@ -13,6 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // crowd is a core with so many waiting units that the cost per event matters. Time does not pass, so no reasons are
@@ -60,9 +61,7 @@ func newCrowd(t testing.TB, of crowdOf) *crowd {
 	for shape := range of.shapes {
 		requests, err := resources.Request(c.names, map[string]resource.Quantity{
 			"cpu": *resource.NewMilliQuantity(int64(1000+shape), resource.DecimalSI), quota.JobsResource: resource.MustParse("1")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c.demands = append(c.demands, quota.Demand{Requests: requests, Preemptible: true})
 	}
 	c.core = scheduler.New(scheduler.Options{Policy: of.policy})
@@ -91,9 +90,7 @@ func (c *crowd) plant(t testing.TB) {
 		root.Children = append(root.Children, node)
 	}
 	planted, _, err := tree.New(c.names, root, tree.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.backend = &countingBackend{Tree: planted}
 	c.core.Apply(c.now, scheduler.QuotaChanged{Backend: planted})
 }

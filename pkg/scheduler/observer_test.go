@@ -19,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // namespaces is the core with a backend that changes in place: a group for each namespace, ResourceQuotas, and pods.
@@ -290,9 +291,7 @@ func (n *namespaces) expectWork(t *rapid.T) {
 			t.Fatalf("%s was released: %s", key, r.Message())
 		}
 	}
-	if err := n.core.Check(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.core.Check())
 	if n.core.Rescued() > 0 {
 		t.Fatal("the safety net found something")
 	}

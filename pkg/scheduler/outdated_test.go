@@ -8,6 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // The reason for a write changes while the write is requested, waits, or is in progress.
@@ -260,9 +261,7 @@ func TestADecisionThatWasNotSentIsRepeatedWhenAResourceQuotaIsLowered(t *testing
 	if len(plan) != 0 {
 		t.Fatalf("sent %+v although the quota was lowered", plan)
 	}
-	if err := n.core.Check(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.core.Check())
 }
 
 func TestAReservedUnitIsReleasedWhenItsEvictionIsWithdrawn(t *testing.T) {

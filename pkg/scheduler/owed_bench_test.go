@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // creditors returns a core where units wait for what they are owed: one unit has borrowed half of the cluster, and
@@ -22,9 +23,7 @@ func creditors(t testing.TB, waiting, leaves int, policy *queue.Policy) *crowd {
 	request := func(cpu, memory int) quota.Demand {
 		requests, err := resources.Request(c.names, map[string]resource.Quantity{"cpu": *resource.NewQuantity(int64(cpu), resource.DecimalSI),
 			"memory": *resource.NewQuantity(int64(memory), resource.DecimalSI), quota.JobsResource: resource.MustParse("1")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return quota.Demand{Requests: requests, Preemptible: true}
 	}
 	for shape := range c.shapes {
@@ -41,9 +40,7 @@ func creditors(t testing.TB, waiting, leaves int, policy *queue.Policy) *crowd {
 		root.Children = append(root.Children, tree.Node{Name: strconv.Itoa(leaf), Namespaces: []string{namespaceOf(leaf)}, Min: cores(each)})
 	}
 	planted, _, err := tree.New(c.names, root, tree.Options{PauseBorrowing: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.backend = &countingBackend{Tree: planted}
 	c.core.Apply(c.now, scheduler.QuotaChanged{Backend: planted})
 	c.version++

@@ -8,6 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // A unit is deleted and created again with the same name. The read after a conflict shows the new unit before the
@@ -15,9 +16,7 @@ import (
 func TestLateEventsOfADeletedUnitDoNotAffectTheUnitThatReplacedIt(t *testing.T) {
 	names := resources.NewNames()
 	backend, _, err := tree.New(names, leaf("root", cpu("4"), "*"), tree.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	core := scheduler.New(roundRobin())
 	now := time.Unix(0, 0)
 	core.Apply(now, scheduler.QuotaChanged{Backend: backend})

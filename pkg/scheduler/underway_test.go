@@ -8,6 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // explaining brings the world to a point where an explanation of a/2 is in progress and room for it was found, so its
@@ -80,7 +81,5 @@ func TestTheProofOfSumsDoesNotOverflow(t *testing.T) {
 		w.submit(fmt.Sprintf("a/%04d", i), map[string]string{"memory": "8Pi"})
 	}
 	w.settle()
-	if err := w.core.Check(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.core.Check())
 }

@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/simulator"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // situation has a root with 4 cpu. a and b are each guaranteed 1.
@@ -31,18 +32,14 @@ func newSituation(t *testing.T, reclaim bool) *situation {
 	}
 	backend, _, err := tree.New(names, tree.Node{Name: "root", Max: amount("4"), Children: []tree.Node{
 		{Name: "a", Namespaces: []string{"a"}, Min: amount("1"), Max: amount("4")}, {Name: "b", Namespaces: []string{"b"}, Min: amount("1"), Max: amount("4")}}}, tree.Options{Reclaim: reclaim})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &situation{Situation: simulator.Situation{Backend: backend}, t: t, names: names}
 }
 
 func (s *situation) add(key, cpu string, phase scheduler.Phase, priority int32) {
 	s.t.Helper()
 	requests, err := resources.Request(s.names, map[string]resource.Quantity{"cpu": resource.MustParse(cpu)})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	namespace, _, _ := strings.Cut(key, "/")
 	u := scheduler.Unit{Key: key, Reason: "Outdated", Facts: scheduler.Facts{UID: key, Phase: phase, Priority: priority, Submitted: int64(len(s.Units)),
 		Version: 99, Demand: quota.Demand{Requests: requests.With(s.names.ID(quota.JobsResource), 1), Preemptible: true}}}

@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/simulator"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // reclaiming has a tenant that borrows everything for 100 s. At 40 s, a job arrives that is owed half of it for 10 s.
@@ -69,9 +70,7 @@ func TestAnEvictedJobStopsWaitsAndStartsAgain(t *testing.T) {
 			s := reclaiming()
 			c.with(&s)
 			r, err := simulator.Run(t.Context(), s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got := lives(s, r); got != c.want {
 				t.Errorf("%s\nwant %s", got, c.want)
 			}
@@ -96,9 +95,7 @@ func TestEvictionsAreCountedByReason(t *testing.T) {
 		}, 1, 0},
 	} {
 		r, err := simulator.Run(t.Context(), c.scenario)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		o := r.Outcomes[0]
 		if o.Evictions != 1 || o.Preempted != c.preempted || o.Reclaimed != c.reclaimed || o.Lost != 40*time.Second {
 			t.Errorf("%s: outcome %+v", c.reason, o)
@@ -141,9 +138,7 @@ func TestEveryRunOfAJobIsAccountedFor(t *testing.T) {
 		for seed := range uint64(5) {
 			s.Jobs = crowd(rand.New(rand.NewPCG(seed, 3)))
 			r, err := simulator.Run(t.Context(), s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			evictions += len(r.Interrupted)
 			if r.Flushes != 0 {
 				t.Errorf("settings %d, seed %d: the core lost %d wake-ups", k, seed, r.Flushes)

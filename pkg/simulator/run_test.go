@@ -16,6 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/simulator"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const gpu = "nvidia.com/gpu"
@@ -88,9 +89,7 @@ func TestEachPolicyReleasesInItsOwnOrder(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := simulator.Scenario{Jobs: c.jobs, Tree: oneLeaf(4), Core: scheduler.Options{Policy: c.policy}}
 			r, err := simulator.Run(t.Context(), s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got := starts(s, r); got != c.want {
 				t.Errorf("released at %s, want %s", got, c.want)
 			}
@@ -115,9 +114,7 @@ func TestPausedBorrowingKeepsRoomForWhoIsOwed(t *testing.T) {
 	} {
 		s := simulator.Scenario{Jobs: jobs, Tree: twoLeaves(), Options: tree.Options{PauseBorrowing: c.pause}, Core: scheduler.Options{Policy: queue.Block}}
 		r, err := simulator.Run(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := starts(s, r); got != c.want {
 			t.Errorf("paused %t: released at %s, want %s", c.pause, got, c.want)
 		}
@@ -143,9 +140,7 @@ func TestAJobThatNeverRunsIsReportedWhy(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := simulator.Scenario{Jobs: []simulator.Job{job("before", 0, 100, 1), c.job, job("after", 50, 1, 1)}, Tree: twoLeaves()}
 			r, err := simulator.Run(t.Context(), s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			o := r.Outcomes[1]
 			if o.Released || o.Reason != c.reason {
 				t.Errorf("released %t, reason %q, want %q", o.Released, o.Reason, c.reason)
@@ -280,9 +275,7 @@ func TestTheSameScenarioGivesTheSameOutcomesInWhateverOrderItsJobsAre(t *testing
 func outcomes(t *testing.T, s simulator.Scenario) map[string]simulator.Outcome {
 	t.Helper()
 	r, err := simulator.Run(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	byName := map[string]simulator.Outcome{}
 	for i, o := range r.Outcomes {
 		byName[s.Jobs[i].Namespace+"/"+s.Jobs[i].Name] = o

@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var update = flag.Bool("update", false, "write the pictures of the dashboard")
@@ -34,9 +36,7 @@ var empty = map[string]string{
 
 func readDashboard(t *testing.T) (d dashboard) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(read(t, dashboardFile)), &d); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(read(t, dashboardFile)), &d))
 	return d
 }
 
@@ -73,9 +73,7 @@ func (d *panel) evaluate(t *testing.T, engine *promql.Engine, scraped storage.Qu
 func TestThePicturesShowTheDashboardOfARecording(t *testing.T) {
 	start, recorded, _ := strings.Cut(read(t, "testdata/recording.txt"), "\n")
 	from, err := time.Parse("# "+time.RFC3339, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	engine, scraped, d := newEngine(t), scraping(t, recorded, from, every), readDashboard(t)
 	var shown, replaced []string
 	for _, v := range d.Templating.List {
@@ -105,9 +103,7 @@ func TestThePicturesShowTheDashboardOfARecording(t *testing.T) {
 		file := "../../docs/images/dashboard-" + name + ".svg"
 		drawn := draw(d.Title, strings.Join(shown, ", ")+from.Format(". 2006-01-02, UTC"), pictures[name], from)
 		if *update {
-			if err := os.WriteFile(file, drawn, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(file, drawn, 0o644))
 		} else if string(drawn) != read(t, file) {
 			t.Errorf("%s is not up to date: run go test -C test/alerts -update", file)
 		}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // cases are the folders of testdata, each with a values.yaml and the result.
@@ -29,9 +31,7 @@ func TestGoldenFiles(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			out, err := template(t, chart, append(test.args, "--values", values(test.name))...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			golden(t, filepath.Join("testdata", test.name, "manifests.yaml"), shortened(out))
 		})
 	}
@@ -43,9 +43,7 @@ func TestNotesContainAFirstJob(t *testing.T) {
 			t.Parallel()
 			// This command has no flag for the Kubernetes version. It uses the version of helm's libraries.
 			out, err := run(t, "install", "queue", chart, "--namespace", "kube-queue", "--dry-run=client", "--values", values(test.name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, notes, found := strings.Cut(out, "\nNOTES:\n")
 			if !found {
 				t.Fatalf("no notes in:\n%s", out)
@@ -98,9 +96,7 @@ func shortened(manifests string) string {
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)

@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/test/audit"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // right is a right of a role, such as "patch kubeflow.org/tfjobs".
@@ -119,9 +120,7 @@ func bundleOf(t *testing.T, kind framework.Kind) bundle {
 	jobs := kind.Group + "/" + kind.Resource
 	granted := on(jobs, "get", "list", "patch", "watch")
 	view, err := audit.ViewOf(kind.Group, kind.Version, kind.Resource)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if view.ShowsQueuing {
 		granted = append(granted, on(jobs+"/status", "patch")...)
 	}
@@ -422,13 +421,9 @@ func TestPodsAreQueuedOnlyIfTheyAreEnabled(t *testing.T) {
 func normal(t *testing.T, value any) any {
 	t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var read any
-	if err := json.Unmarshal(text, &read); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &read))
 	return read
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/built"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var update = flag.Bool("update", false, "write the golden files and the table of values in the chart's README.md")
@@ -59,8 +60,6 @@ func template(t *testing.T, folder string, args ...string) (string, error) {
 func render(t *testing.T, args ...string) []object {
 	t.Helper()
 	out, err := template(t, chart, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return objects(t, out)
 }

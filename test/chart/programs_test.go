@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const controller, extensions = "kube-queue-controller", "job-extensions"
@@ -50,9 +51,7 @@ func TestTheKindsThatAreQueuedHaveRightsAndPolicies(t *testing.T) {
 func TestNamesDoNotDependOnTheNameOfTheRelease(t *testing.T) {
 	usual := render(t)
 	out, err := run(t, "template", "another", chart, "--namespace", "elsewhere", "--kube-version", "1.36.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	elsewhere := objects(t, out)
 	the(t, elsewhere, "Namespace", "kube-queue")
 	if len(elsewhere) != len(usual)+1 {
@@ -63,9 +62,7 @@ func TestNamesDoNotDependOnTheNameOfTheRelease(t *testing.T) {
 		for _, labels := range [][]string{{"metadata"}, {"spec", "template", "metadata"}} {
 			path := append(labels, "labels", "app.kubernetes.io/instance")
 			if name := same.labels(path[:len(path)-1]...)["app.kubernetes.io/instance"]; name == "another" {
-				if err := unstructured.SetNestedField(same.Object, "queue", path...); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, unstructured.SetNestedField(same.Object, "queue", path...))
 			}
 		}
 		if !reflect.DeepEqual(o.Object, same.Object) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestInvalidValuesAreRefusedWithTheirNames(t *testing.T) {
@@ -77,9 +79,7 @@ func expectRefused(t *testing.T, tests []refused) {
 
 func TestEachValueHasASchema(t *testing.T) {
 	var schema map[string]any
-	if err := yaml.UnmarshalStrict([]byte(read(t, chart+"/values.schema.json")), &schema); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(read(t, chart+"/values.schema.json")), &schema))
 	var compare func(path string, schema, values map[string]any)
 	compare = func(path string, schema, values map[string]any) {
 		properties, _ := schema["properties"].(map[string]any)
@@ -109,8 +109,6 @@ func TestEachValueHasASchema(t *testing.T) {
 func inline(t *testing.T, values string) string {
 	t.Helper()
 	json, err := yaml.YAMLToJSON([]byte(values))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(json)
 }

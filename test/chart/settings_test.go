@@ -15,6 +15,7 @@ import (
 	controlleroptions "kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/requests"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // In other places, settings that have a value in the chart would be ignored, or would move a program away from the
@@ -145,13 +146,9 @@ jobExtensions: {config: {additionalResources: [{namespaces: [a, "*"], requests: 
 func readFile(t *testing.T, p program.Program, text string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	set, err := program.Settings(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := set.Read([]string{"--config=" + file}, nil); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // installed is an API server that knows the kinds of the chart and has these objects, by path.
@@ -58,9 +60,7 @@ func installed(t *testing.T, objects map[string]any) (kubeconfig string) {
 	}))
 	t.Cleanup(server.Close)
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `{clusters: [{name: a, cluster: {server: "%s"}}], contexts: [{name: a, context: {cluster: a}}], current-context: a}`, server.URL), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, `{clusters: [{name: a, cluster: {server: "%s"}}], contexts: [{name: a, context: {cluster: a}}], current-context: a}`, server.URL), 0o600))
 	return kubeconfig
 }
 
@@ -124,9 +124,7 @@ func TestAnUpgradeTrustsTheOperatorsThatItFinds(t *testing.T) {
 				t.Errorf("the fence does %v, %v; want %s", actions, err, test.actions)
 			}
 			out, err := run(t, append([]string{"install", "queue", chart, "--namespace", "kube-queue"}, args...)...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, notes, _ := strings.Cut(out, "\nNOTES:\n")
 			const advice = "\n  - {namespace: kuberay-system, serviceAccount: kuberay-operator, kinds: [rayjob, raycluster]}\n"
 			if got, want := strings.Contains(notes, advice), test.operators == asFound; got != want {

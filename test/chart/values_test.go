@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // value is a value in values.yaml with a comment. Users can set it.
@@ -51,9 +53,7 @@ func documented(t *testing.T) []value {
 	defaults := defaultValues(t)
 	for i, v := range found {
 		standard, err := json.Marshal(at(defaults, v.path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found[i].standard = string(standard)
 	}
 	return found
@@ -114,9 +114,7 @@ func TestNullIsNoneOfWhateverIsListed(t *testing.T) {
 // The case everything shows that the templates use each value.
 func TestTheCaseEverythingChangesEveryValue(t *testing.T) {
 	var set map[string]any
-	if err := yaml.Unmarshal([]byte(read(t, values("everything"))), &set); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, values("everything"))), &set))
 	standard := map[string]bool{
 		// The cases minimal and resourcequota test these values.
 		"crds.enabled": true, "crds.keep": true, "crds.elasticQuotaTree": true, "crds.queueUnit": true, "crds.queue": true, "crds.provisioningRequestConfig": true, "crds.reviews": true,
@@ -125,9 +123,7 @@ func TestTheCaseEverythingChangesEveryValue(t *testing.T) {
 	}
 	for _, v := range documented(t) {
 		got, err := json.Marshal(at(set, v.path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if same := string(got) == "null" || string(got) == v.standard; same != standard[v.path] {
 			t.Errorf("%s is %s in %s, and by default %s", v.path, got, values("everything"), v.standard)
 		}
@@ -137,18 +133,14 @@ func TestTheCaseEverythingChangesEveryValue(t *testing.T) {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
 func defaultValues(t *testing.T) map[string]any {
 	t.Helper()
 	var all map[string]any
-	if err := yaml.UnmarshalStrict([]byte(read(t, filepath.Join(chart, "values.yaml"))), &all); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(read(t, filepath.Join(chart, "values.yaml"))), &all))
 	return all
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"kube-queue.dev/kube-queue/test/require"
 	"kube-queue.dev/kube-queue/test/rights"
 )
 
@@ -18,9 +19,7 @@ const startTimeout = 30 * time.Minute
 func ForTest(t testing.TB, options Options) *Cluster {
 	t.Helper()
 	cluster, err := StartInstalled(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		stop := cluster.Stop
 		if t.Failed() {

@@ -13,6 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/simulator"
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // liarDay returns the mean waits of a tenant that changes what its jobs declare and of the honest tenants, in days of
@@ -40,9 +41,7 @@ func liarDay(t *testing.T, kind quotatree.Kind, lie func(*simulator.Job)) (liar,
 			scenario := simulator.Scenario{Jobs: jobs, Core: scheduler.Options{Policy: queue.ShortestFirst},
 				Tree: quotatree.Propose(kind, jobs, map[string]resource.Quantity{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)})}
 			result, err := simulator.Run(t.Context(), scenario)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for i, o := range result.Outcomes {
 				if wait := o.Start - jobs[i].Submitted; i%tenants == lying {
 					sums[0] += wait

@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator"
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
 	"kube-queue.dev/kube-queue/pkg/simulator/search"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // gamma draws from the gamma distribution (Marsaglia and Tsang, 2000). The shape is at least 1.
@@ -119,9 +120,7 @@ func TestReservationsShortenTheLongestWaitsInAPublishedWorkloadModel(t *testing.
 				scenario.ReserveAfter = 10 * time.Hour
 			}
 			score, err := search.Of(t.Context(), scenario)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Logf("draw %d with %s: mean %s, p90 %s, max %s", seed+1, policy, score.Mean, score.P90, score.Max)
 			mean[i] += float64(score.Mean)
 			longest[i] += float64(score.Max)

@@ -21,6 +21,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 	"kube-queue.dev/kube-queue/pkg/simulator/trace"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const gpu = "nvidia.com/gpu"
@@ -32,9 +33,7 @@ var philly = sync.OnceValues(func() (*trace.Trace, error) {
 func phillyScenario(t testing.TB, kind quotatree.Kind, size int64, policy *queue.Policy, pause bool) simulator.Scenario {
 	t.Helper()
 	played, err := philly()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return simulator.Scenario{
 		Jobs:    played.Jobs,
 		Tree:    quotatree.Propose(kind, played.Jobs, map[string]resource.Quantity{gpu: *resource.NewQuantity(size, resource.DecimalSI)}),
@@ -80,9 +79,7 @@ func TestPhillyWaitsAsLongAsInTheReference(t *testing.T) {
 			t.Parallel()
 			scenario := phillyScenario(t, c.kind, c.gpus, c.policy, c.pause)
 			result, err := simulator.Run(t.Context(), scenario)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			all := report.Of(&scenario, result, report.Options{Resource: gpu}).All
 			compare(t, "mean", all.Mean, c.mean, c.within)
 			compare(t, "p90", all.P90, c.p90, c.within)
@@ -111,9 +108,7 @@ func TestPhillyWaitsOfElasticQuotasSpreadAroundTheReference(t *testing.T) {
 			scenario.Jobs[i].Submitted += time.Duration(random.IntN(30_000)) * time.Millisecond
 		}
 		result, err := simulator.Run(t.Context(), scenario)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all := report.Of(&scenario, result, report.Options{Resource: gpu}).All
 		t.Logf("mean %.2f h, P90 %.1f h", float64(all.Mean)/3600e9, float64(all.P90)/3600e9)
 		means = append(means, float64(all.Mean)/3600e9)

@@ -8,6 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/simulator"
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // With reclaim, tenants get their min back at once. How much work is lost, and how long others wait because it is
@@ -31,9 +32,7 @@ func TestPhillyTenantsGetTheirMinBack(t *testing.T) {
 			scenario.Options.Reclaim, scenario.Victims = true, c.victims
 			scenario.Core.MinRunTime = 30 * time.Second
 			result, err := simulator.Run(t.Context(), scenario)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if result.Flushes != 0 {
 				t.Errorf("the core lost %d wake-ups", result.Flushes)
 			}

@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 	"kube-queue.dev/kube-queue/pkg/simulator/search"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // Loose limits, 2 to 5 times the run time, are enough for both a short mean and a short maximum: the job with the
@@ -37,9 +38,7 @@ func TestPhillyWithReservations(t *testing.T) {
 			}
 			began := time.Now()
 			result, err := simulator.Run(t.Context(), scenario)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			all := report.Of(&scenario, result, report.Options{Resource: gpu}).All
 			hours := func(s report.Seconds) float64 { return float64(s) / 3600e9 }
 			t.Logf("mean %.2f h, p90 %.1f h, max %.1f h, in %v", hours(all.Mean), hours(all.P90), hours(all.Max), time.Since(began))
@@ -67,9 +66,7 @@ func TestAReservationTimeFoundOnTheFirstHalfOfPhillyShortensTheMeanOfTheSecond(t
 		j.Limit = time.Duration((2 + 3*random.Float64()) * float64(j.Runs))
 	}
 	found, err := search.ReserveAfter(t.Context(), scenario, []time.Duration{80 * time.Hour, 160 * time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, score := range append(found.First, found.Second) {
 		t.Logf("after %v: mean %s, p90 %s, max %s", score.ReserveAfter, score.Mean, score.P90, score.Max)
 	}

@@ -49,6 +49,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/requests"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // Case is a job and the expected result.
@@ -178,9 +179,7 @@ func Cases(t *testing.T, folder, name string) []Case {
 	var all []Case
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, document := range bytes.Split(data, []byte("\n---\n")) {
 			var test Case
 			if err := yaml.UnmarshalStrict(document, &test); err != nil {
@@ -196,9 +195,7 @@ func Cases(t *testing.T, folder, name string) []Case {
 
 func try(t *testing.T, adapter framework.Adapter, test Case) {
 	got, err := decision.Observe(adapter, test.Job, test.Related, Usual())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if saw := seeOf(got); saw != test.See {
 		t.Errorf("the state is %+v, want %+v", saw, test.See)
 	}
@@ -262,9 +259,7 @@ func compared(got, want []v1alpha1.PodSet) []v1alpha1.PodSet {
 func tryPatches(t *testing.T, adapter framework.Adapter, test Case) {
 	for suspend, want := range map[bool]map[string]any{true: test.Suspend, false: test.Release} {
 		got, err := decision.SuspendPatch(adapter, test.Job, suspend)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		path := adapter.Kind().SuspendPath
 		if value, found, err := unstructured.NestedBool(got, path...); err != nil || !found || value != suspend {
 			t.Errorf("the patch for suspend %v sets %s to %v", suspend, strings.Join(path, "."), value)

@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // annotation is a key that is not in any test data.
@@ -98,9 +99,7 @@ func Patched(t Failer, before map[string]any, operations []decision.Operation) m
 // typed decodes a job; nil if any part of it cannot be decoded.
 func typed(t *testing.T, adapter framework.Adapter, job map[string]any) framework.Object {
 	whole, err := decision.ReadAs(adapter, adapter.Kind().Version).Decode([]byte(text(job)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, fault := decision.Readable(whole); fault != nil {
 		return nil
 	}
@@ -109,8 +108,6 @@ func typed(t *testing.T, adapter framework.Adapter, job map[string]any) framewor
 
 func object(t Failer, data []byte) map[string]any {
 	var object map[string]any
-	if err := json.Unmarshal(data, &object); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(data, &object))
 	return object
 }

@@ -11,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // Fuzz changes the jobs of testdata and their related objects at random: each job must
@@ -42,16 +43,12 @@ func Fuzz(t *testing.T, adapter framework.Adapter) {
 // damaged returns the object with some values changed.
 func damaged(t *rapid.T, data []byte) []byte {
 	var object any
-	if err := json.Unmarshal(data, &object); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(data, &object))
 	for range rapid.IntRange(1, 6).Draw(t, "damages") {
 		object = damage(t, object)
 	}
 	data, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return data
 }
 

@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // unknown are fields that are missing from the types of all or some kinds: scheduling of a Job and schedulingGroup of
@@ -34,13 +35,9 @@ func tryUnknown(t *testing.T, adapter framework.Adapter, test Case, podSets []v1
 	}
 	for _, suspend := range []bool{true, false} {
 		patch, err := decision.SuspendPatch(adapter, test.Job, suspend)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		after, err := jsonpatch.MergePatch(test.Job, []byte(text(patch)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		compareUnknown(t, fmt.Sprintf("the patch for suspend %v", suspend), object(t, after), want)
 	}
 	added := decision.PodAnnotations{}

@@ -25,6 +25,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/sparkapplication"
 	"kube-queue.dev/kube-queue/extensions/tfjob"
 	"kube-queue.dev/kube-queue/extensions/workflow"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // Quota is given back when the owner or the autoscaler of a job lowers its size, but not because of what its pods do.
@@ -133,9 +134,7 @@ func TestTheAdmittedUnitFollowsTheAutoscalerOfItsRayJob(t *testing.T) {
 			var scaled framework.Object
 			if test.cluster != "" {
 				scaled = reader.NewScaled()
-				if err := yaml.Unmarshal([]byte(test.cluster), scaled); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, yaml.Unmarshal([]byte(test.cluster), scaled))
 				reader.SlimScaled(scaled)
 			}
 			object := decode(t, adapter, test.job)
@@ -184,9 +183,7 @@ func TestAJobWhosePodsRequestNothingIsEmpty(t *testing.T) {
 func decode(t *testing.T, adapter framework.Adapter, text string) framework.Object {
 	t.Helper()
 	object := adapter.New()
-	if err := yaml.Unmarshal([]byte(text), object); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(text), object))
 	return object
 }
 
@@ -197,13 +194,9 @@ func cpuOf(t *testing.T, fields map[string]any) string {
 		return ""
 	}
 	data, err := json.Marshal(fields["resource"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var list corev1.ResourceList
-	if err := json.Unmarshal(data, &list); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(data, &list))
 	return list.Cpu().String()
 }
 

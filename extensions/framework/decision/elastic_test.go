@@ -16,6 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/job"
 	"kube-queue.dev/kube-queue/extensions/pytorchjob"
 	"kube-queue.dev/kube-queue/extensions/tfjob"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const onePod = `template: {spec: {containers: [{name: a, resources: {requests: {cpu: 1}}}]}}`
@@ -108,17 +109,11 @@ func admitted(spec v1alpha1.QueueUnitSpec, podSet string, count int32) *v1alpha1
 func patched(t *testing.T, text string, patch map[string]any) string {
 	t.Helper()
 	was, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	data, err := json.Marshal(decision.Join(nil, patch))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	now, err := jsonpatch.MergePatch(was, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(now)
 }
 
@@ -158,9 +153,7 @@ func TestAJobIsReleasedWithThePodsOfItsUnitAndRequestsAllAgain(t *testing.T) {
 			t.Run(kind+" "+test.name, func(t *testing.T) {
 				pods := func(text string) int {
 					sets, err := k.adapter.Pods(decode(t, k.adapter, text))
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					return int(sets.Sets[len(sets.Sets)-1].Count)
 				}
 				text := k.job(10)
@@ -169,9 +162,7 @@ func TestAJobIsReleasedWithThePodsOfItsUnitAndRequestsAllAgain(t *testing.T) {
 				release := func() {
 					t.Helper()
 					patch, err := decision.Resized(k.adapter, decode(t, k.adapter, text), unit)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					text = patched(t, text, patch)
 				}
 				release()
@@ -185,9 +176,7 @@ func TestAJobIsReleasedWithThePodsOfItsUnitAndRequestsAllAgain(t *testing.T) {
 					object := decode(t, k.adapter, k.job(test.now))
 					object.SetAnnotations(decode(t, k.adapter, text).GetAnnotations())
 					data, err := json.Marshal(object)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					text = string(data)
 				}
 				fields := decision.LoweredOf(k.adapter, decode(t, k.adapter, text), nil, nil, adaptertest.Usual(), unit)
@@ -195,9 +184,7 @@ func TestAJobIsReleasedWithThePodsOfItsUnitAndRequestsAllAgain(t *testing.T) {
 					t.Errorf("the unit is lowered to %v, want %d pods", fields, test.lowered)
 				}
 				patch, err := decision.Restored(k.adapter, decode(t, k.adapter, text))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				text = patched(t, text, patch)
 				if got := pods(text); got != test.suspended {
 					t.Errorf("suspended with %d pods, want %d", got, test.suspended)
@@ -219,9 +206,7 @@ func TestACopyOfAJobThatWasReleasedWithFewerPodsRequestsAll(t *testing.T) {
 	}
 	for admits, want := range map[int32]string{0: `"parallelism":10`, 8: `"parallelism":8`} {
 		patch, err := decision.Resized(job.New(), decode(t, job.New(), text), admitted(spec, "main", admits))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		now := patched(t, text, patch)
 		if !strings.Contains(now, want) || strings.Contains(now, "admitted-count") != (admits > 0) || admits > 0 && !strings.Contains(now, `"kube-queue/original-count":"main=10"`) {
 			t.Errorf("admitted with %d pods, the copy is released as %s", admits, now)
@@ -238,9 +223,7 @@ func TestDamagedRecordsOfTheNumberOfPodsAreDropped(t *testing.T) {
 			t.Errorf("%s: pod sets are %s", record, got)
 		}
 		patch, err := decision.Restored(job.New(), decode(t, job.New(), text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if now := patched(t, text, patch); strings.Contains(now, "-count") || !strings.Contains(now, `"parallelism":6`) {
 			t.Errorf("%s: suspended as %s", record, now)
 		}

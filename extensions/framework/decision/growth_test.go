@@ -19,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // growingWorld is a job whose size its owner changes, its operator, kubelets, and a controller that admits and evicts.
@@ -127,9 +128,7 @@ func (w *growingWorld) step() (changed bool) {
 	before := growingPods([]*v1alpha1.QueueUnit{w.unit}) + growingPods(w.grown)
 	kept := before - evicting(w.grown)
 	growth, err := decision.GrowthOf(w.unit, w.grown, map[string]int32{"workers": w.wanted}, w.pods, "")
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	for _, pod := range growth.Pass {
 		w.let[pod.UID]++
 		pod.Spec.SchedulingGates = nil
@@ -346,9 +345,7 @@ func TestGrowthEndsWithItsJob(t *testing.T) {
 	grown.Spec.MaximumExecutionTimeSeconds, grown.Status.AdmittedPodSets = ptr.To[int32](600), []v1alpha1.AdmittedPodSet{{Name: "workers", Count: 2}}
 	grow := func() decision.Growth {
 		growth, err := decision.GrowthOf(unit, []*v1alpha1.QueueUnit{grown}, map[string]int32{"workers": 5}, nil, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return growth
 	}
 	first := grow()

@@ -10,6 +10,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestAKeyThatHasNoEffectIsReportedWithTheOneThatWasMeant(t *testing.T) {
@@ -105,9 +107,7 @@ func TestAJobWithTheAnnotationIsNotAlmostMarked(t *testing.T) {
 // A key that is not listed would be reported as misspelled if it resembled another.
 func TestEachKeyOfAJobIsKnown(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../../../apis/scheduling/v1alpha1/wellknown/keys.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seen := 0
 	for _, d := range file.Decls {
 		block, is := d.(*ast.GenDecl)
@@ -117,9 +117,7 @@ func TestEachKeyOfAJobIsKnown(t *testing.T) {
 		for _, spec := range block.Specs {
 			for _, value := range spec.(*ast.ValueSpec).Values {
 				key, err := strconv.Unquote(value.(*ast.BasicLit).Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				seen++
 				if _, known := keys[key]; !known && !strings.HasPrefix(key, "kueue.x-k8s.io/") {
 					t.Errorf("key %s is not known", key)

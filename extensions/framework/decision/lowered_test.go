@@ -15,6 +15,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestFollows(t *testing.T) {
@@ -114,9 +115,7 @@ type failer interface {
 
 func specOf(t failer, text string) (spec v1alpha1.QueueUnitSpec) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), &spec); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(text), &spec))
 	return spec
 }
 
@@ -127,17 +126,11 @@ func merged(t failer, spec v1alpha1.QueueUnitSpec, fields map[string]any) v1alph
 		return *spec.DeepCopy()
 	}
 	before, err := json.Marshal(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	patch, err := json.Marshal(fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	after, err := jsonpatch.MergePatch(before, patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return specOf(t, string(after))
 }
 

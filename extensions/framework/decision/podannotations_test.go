@@ -27,6 +27,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/tfjob"
 	"kube-queue.dev/kube-queue/extensions/trainjob"
 	"kube-queue.dev/kube-queue/extensions/workflow"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestAnnotationsAreWhereTheKindHasItsPods(t *testing.T) {
@@ -116,9 +117,7 @@ func TestOnlyTheReleaseSaysAsWhichPodsOthersPass(t *testing.T) {
 	was := jsonOf(t, `{spec: {headGroupSpec: {`+forged+`}, workerGroupSpecs: [{groupName: small, replicas: 1, template: {metadata: {labels: {ray.io/group: large}}}},
 		{groupName: large, replicas: 1, numOfHosts: 2, `+forged+`}]}}`)
 	cluster := raycluster.New().New()
-	if err := json.Unmarshal([]byte(asJSON(t, was)), cluster); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(asJSON(t, was)), cluster))
 	unit := &v1alpha1.QueueUnit{Spec: v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "head"}, {Name: "small"}, {Name: "large"}}},
 		Status: v1alpha1.QueueUnitStatus{Growth: v1alpha1.GrowthGate}}
 	added, recorded := decision.PodAnnotations{}, decision.PodAnnotations{}
@@ -243,18 +242,14 @@ func annotationsOf(entries []string) decision.PodAnnotations {
 func jsonOf(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var object map[string]any
-	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &object))
 	return object
 }
 
 func asJSON(t *testing.T, value any) string {
 	t.Helper()
 	data, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(data)
 }
 

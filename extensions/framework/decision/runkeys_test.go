@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // The unit is inactive and has a maximum execution time of 60 s. Unreadable keys do not
@@ -41,9 +42,7 @@ func TestKeysThatCountWhileTheJobRuns(t *testing.T) {
 			patch := ""
 			if keys.Differs(u) {
 				data, err := json.Marshal(keys.Spec())
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				patch = string(data)
 			}
 			if patch != test.patch {

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func leaseOf(holder string, renewed time.Time, lasts int32) *coordinationv1.Lease {
@@ -55,9 +57,7 @@ func TestAnOutageOfTheControllerIsSeenByItsLease(t *testing.T) {
 			}}
 			down := -1
 			for ; second < 40 && down < 0; second++ {
-				if err := c.look(t.Context(), noon.Add(time.Duration(second)*time.Second)); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, c.look(t.Context(), noon.Add(time.Duration(second)*time.Second)))
 				if c.outage() != nil {
 					down = second
 				}
@@ -74,9 +74,7 @@ func TestAnOutageEndsWithTheNextRenewalAndAnErrorChangesNothing(t *testing.T) {
 	c := &controllerLease{get: func(context.Context) (*coordinationv1.Lease, error) { return lease, failure }}
 	look := func(second int) error { return c.look(t.Context(), noon.Add(time.Duration(second)*time.Second)) }
 	for second := range 5 {
-		if err := look(second); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, look(second))
 	}
 	first := c.outage()
 	if first == nil || !strings.Contains(first.message, "has not run since 2026-01-02T11:00:00Z") || !strings.Contains(first.message, "Deployment kube-queue-controller") {

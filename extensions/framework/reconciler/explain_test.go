@@ -24,6 +24,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/extensions/job"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func explaining(t *testing.T) (*reconciler, *spoken) {
@@ -210,9 +211,7 @@ func TestTheEventOfAJobThatLeftTheQueueSaysThatItStaysSuspended(t *testing.T) {
 			object := jobWith(map[string]string{wellknown.SuspendAnnotation: "false"})
 			test.change(object)
 			o, _, err := r.decide(queuedKey, object, waitingUnit(wellknown.ReasonQuotaExceeded), noon)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			r.recordLeft(o)
 			if len(said.repeated) != 1 || said.repeated[0].Reason != wellknown.EventLeftQueue || !strings.HasSuffix(said.repeated[0].Message, "left the queue"+test.says) {
 				t.Errorf("the events are %v", said.repeated)
@@ -347,9 +346,7 @@ func TestOthersAreNotifiedOfAnOutageAFewAtATime(t *testing.T) {
 	if len(back) != notifyEach {
 		t.Errorf("of its end %d are notified", len(back))
 	}
-	if err := r.cached.GetIndexer().Replace(nil, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.cached.GetIndexer().Replace(nil, ""))
 	if f.notifySome(back, nil); len(r.memory.outages.all()) != 0 {
 		t.Errorf("remembered are %v, which are gone", r.memory.outages.all())
 	}

@@ -17,6 +17,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -33,9 +34,7 @@ func frameworkOf(t testing.TB, opts Options) *Framework {
 	}
 	opts.Clock = clocktesting.NewFakeClock(noon)
 	f, err := New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return f
 }
 
@@ -92,9 +91,7 @@ func listed(t testing.TB, in cache.SharedIndexInformer) {
 // cached puts an object into a cache.
 func cached(t testing.TB, in cache.SharedIndexInformer, object any) {
 	t.Helper()
-	if err := in.GetIndexer().Add(object); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, in.GetIndexer().Add(object))
 }
 
 // unreported ignores the results of lists and watches.

@@ -28,6 +28,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/sparkapplication"
 	"kube-queue.dev/kube-queue/extensions/trainjob"
 	"kube-queue.dev/kube-queue/extensions/workflow"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // deletion is an API server in which the job of a unit is gone. A list has pages of one object.
@@ -94,9 +95,7 @@ func (d *deletion) list(r *http.Request, resource string) metav1.PartialObjectMe
 	var found []metav1.PartialObjectMetadata
 	for _, text := range d.objects[resource] {
 		var o metav1.PartialObjectMetadata
-		if err := yaml.UnmarshalStrict([]byte(text), &o.ObjectMeta); err != nil {
-			d.t.Fatal(err)
-		}
+		require.NoError(d.t, yaml.UnmarshalStrict([]byte(text), &o.ObjectMeta))
 		if selector.Matches(labels.Set(o.Labels)) && (!isNamed || o.Name == name) {
 			found = append(found, o)
 		}
@@ -177,9 +176,7 @@ func TestWhatIsLeftOfAJobThatIsGone(t *testing.T) {
 			}
 			unit := unitOfGone(c.adapter.Kind(), v1alpha1.PhaseRunning)
 			after, err := d.check(d.reconciler(c.adapter), unit, noon)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if c.want == "" {
 				if d.deleted != 1 || len(d.patches) > 0 {
 					t.Errorf("the unit is deleted %d times, and patched: %q", d.deleted, d.patches)

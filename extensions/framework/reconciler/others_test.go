@@ -11,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/raycluster"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestMarkedJobsOfAKindThatIsNotQueuedAreNotifiedAsLongAsTheyAreMarked(t *testing.T) {
@@ -38,9 +39,7 @@ func TestMarkedJobsOfAKindThatIsNotQueuedAreNotifiedAsLongAsTheyAreMarked(t *tes
 	}
 	do := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	do(jobs.Replace([]any{
 		object("a", mark), object("b", nil), object("released", map[string]string{wellknown.SuspendAnnotation: "false"}),

@@ -13,6 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/extensions/job"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // suspender is an adapter of Jobs that can be marked in two ways.
@@ -109,9 +110,7 @@ func TestPatches(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			data, err := test.patch()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if string(data) != test.want {
 				t.Errorf("the patch is\n%s, not\n%s", data, test.want)
 			}

@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/job"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const liveJob = `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train", "namespace": "n", "uid": "1"}, "spec": {"parallelism": 2,
@@ -63,9 +64,7 @@ func TestTheLiveObjectThatDescribesAJobIsItsOwn(t *testing.T) {
 		}
 	})
 	client, _, err := newRelated(config, withSizes{}, unreported)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := &reconciler{adapter: withSizes{}, relatedLive: client}
 	for _, test := range []struct {
 		name  string

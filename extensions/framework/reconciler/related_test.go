@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // withSizes is a kind whose related objects of kind Size contain the pod templates.
@@ -45,9 +46,7 @@ const sizes = `{"metadata": {"resourceVersion": "5"}, "items": [
 // relatedReconciler returns a reconciler that reads only sizes.
 func relatedReconciler(t *testing.T) *reconciler {
 	_, related, err := newRelated(listServer(t, sizes, func(*http.Request) {}), withSizes{}, unreported)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listed(t, related)
 	return &reconciler{adapter: withSizes{}, related: related}
 }

@@ -20,6 +20,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/job"
 	"kube-queue.dev/kube-queue/extensions/rayjob"
 	"kube-queue.dev/kube-queue/extensions/workflow"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func controlledBy(apiVersion, kind, name, uid string) []metav1.OwnerReference {
@@ -59,9 +60,7 @@ func (r *reconciler) actions(t *testing.T, object *batchv1.Job, times ...time.Du
 	t.Helper()
 	for _, at := range times {
 		o, decided, err := r.decide(queuedKey, object, nil, noon.Add(at))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.explain(t.Context(), o, decided)
 		actions = append(actions, decided.Action)
 	}

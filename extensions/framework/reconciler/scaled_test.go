@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/pod"
 	"kube-queue.dev/kube-queue/extensions/rayjob"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestPodsOfTheDeletedClusterOfAJobCountUntilTheyAreGone(t *testing.T) {
@@ -69,9 +70,7 @@ func TestTheClusterOfAJobIsReadWithItsReplicas(t *testing.T) {
 		})
 		adapter := rayjob.New()
 		remains, err := newRemains(config, adapter, func() string { return version }, unreported)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		listed(t, remains)
 		r := &reconciler{adapter: adapter, remains: remains}
 		for uid, want := range map[types.UID]struct {

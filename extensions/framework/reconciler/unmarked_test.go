@@ -19,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/extensions/job"
 	"kube-queue.dev/kube-queue/extensions/workflow"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // mostBytes is how many bytes of memory an unmarked job may use if only the annotation marks its kind.
@@ -174,9 +175,7 @@ func TestAJobIsCachedWholeIfItIsMarkedWasReleasedOrHasAUnit(t *testing.T) {
 			object.Labels = test.labels
 			for range 2 { // a list is transformed twice
 				kept, err := r.jobs.(*jobClient).transform(object)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if got := !isUnmarked(kept.(framework.Object)); got != test.whole {
 					t.Fatalf("it is cached whole: %v", got)
 				}
@@ -219,9 +218,7 @@ func TestAJobWithoutAMarkThatHasAUnitLeavesTheQueue(t *testing.T) {
 	})
 	r = onlyAnnotated(t, config, job.New())
 	kept, err := r.jobs.(*jobClient).transform(jobWith(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cached(t, r.cached, kept)
 	unit := (&changingJob{}).unit()
 	unit.Status.Phase = v1alpha1.PhaseEnqueued

@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // twoVersions is a kind with an older version; its other methods are not called.
@@ -47,13 +48,9 @@ func newAPIServer(t *testing.T) *apiServer {
 		s.asked = append(s.asked, r.Method+" "+r.URL.Path)
 	})
 	jobs, err := newVersioned(config, twoVersions{}, s.serves, s.clock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.jobs = jobs
-	if err := s.list(t); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.list(t))
 	return s
 }
 
@@ -95,9 +92,7 @@ func (s *apiServer) expectAsked(t *testing.T, want string) {
 
 func TestABetterVersionIsTakenAsSoonAsItIsServed(t *testing.T) {
 	s := newAPIServer(t)
-	if err := s.watch(t); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.watch(t))
 	s.expectAsked(t, "GET /apis/a.b/v1alpha1/things")
 
 	s.change("v1", nil)
@@ -105,12 +100,8 @@ func TestABetterVersionIsTakenAsSoonAsItIsServed(t *testing.T) {
 		t.Errorf("what was listed in another version is watched on: %v", err)
 	}
 	s.expectAsked(t, "GET /apis/a.b/v1alpha1/things")
-	if err := s.list(t); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.watch(t); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.list(t))
+	require.NoError(t, s.watch(t))
 	s.expectAsked(t, "GET /apis/a.b/v1/things")
 }
 
@@ -118,9 +109,7 @@ func TestABetterVersionIsTakenAsSoonAsItIsServed(t *testing.T) {
 func TestAWatchEndsWhenThereIsABetterVersion(t *testing.T) {
 	s := newAPIServer(t)
 	w, err := s.jobs.Watch(t.Context(), "", metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer w.Stop()
 	look := func(version string, fault error, patience time.Duration) (ended bool) {
 		t.Helper()
@@ -152,9 +141,7 @@ func TestAListGoesOnInTheVersionThatItBeganIn(t *testing.T) {
 	s := newAPIServer(t)
 	s.change("v1", nil)
 	_, err := s.jobs.Each(t.Context(), "", metav1.ListOptions{Continue: "more"}, func(framework.Object) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.expectAsked(t, "GET /apis/a.b/v1alpha1/things")
 	if err := s.watch(t); !apierrors.IsResourceExpired(err) {
 		t.Errorf("what was listed in another version is watched on: %v", err)

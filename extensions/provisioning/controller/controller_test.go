@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
 	"kube-queue.dev/kube-queue/extensions/provisioning"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestTheEntriesOfOtherChecksAreKept(t *testing.T) {
@@ -135,9 +136,7 @@ func TestARequestThatIsDeletedByHandIsARetryOnlyBeforeTheRelease(t *testing.T) {
 func TestACacheThatLagsIsNoDeletion(t *testing.T) {
 	w, c := requested(t)
 	for _, obj := range c.requests.GetStore().List() {
-		if err := c.requests.GetIndexer().Delete(obj); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.requests.GetIndexer().Delete(obj))
 	}
 	c.queueAll()
 	key, _ := c.queue.Get()

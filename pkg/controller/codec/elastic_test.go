@@ -11,6 +11,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestReadingHowManyPodsOfAUnitMustStart(t *testing.T) {
@@ -41,9 +42,7 @@ func TestReadingHowManyPodsOfAUnitMustStart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			names := resources.NewNames()
 			unit := unitObject(func(u *schedulingv1alpha1.QueueUnit) {
-				if err := yaml.UnmarshalStrict([]byte(`{spec: {`+c.spec+`}, status: {`+c.status+`}}`), u); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, yaml.UnmarshalStrict([]byte(`{spec: {`+c.spec+`}, status: {`+c.status+`}}`), u))
 				u.UID = types.UID("uid")
 			})
 			got, err := newTestReader(names).Read(Compactor{}.unit(unit))

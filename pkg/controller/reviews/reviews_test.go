@@ -24,6 +24,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/visibility"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // model returns a model of one unit in each of this many namespaces. All units wait in one queue.
@@ -31,9 +32,7 @@ func model(t *testing.T, namespaces int) *visibility.Model {
 	t.Helper()
 	names := resources.NewNames()
 	backend, _, err := tree.New(names, tree.Node{Name: "root", Namespaces: []string{"*"}}, tree.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	now := time.Unix(1000, 0)
 	core := scheduler.New(scheduler.Options{Policy: queue.RoundRobin})
 	core.Apply(now, scheduler.QuotaChanged{Backend: backend})

@@ -14,6 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // assistant starts the command with further flags, and returns a client of its tools.
@@ -29,9 +31,7 @@ func (a *api) assistant(flags ...string) *mcp.ClientSession {
 		out.Close()
 	}()
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(ctx, &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	a.t.Cleanup(func() {
 		_ = session.Close()
 		toServer.Close()
@@ -52,9 +52,7 @@ func call(t *testing.T, session *mcp.ClientSession, tool string, arguments map[s
 	}
 	if result.StructuredContent != nil {
 		data, err := json.Marshal(result.StructuredContent)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(data), result.IsError
 	}
 	return result.Content[0].(*mcp.TextContent).Text, result.IsError
@@ -64,9 +62,7 @@ func TestAnAssistantAsksWithTheRightsOfTheUser(t *testing.T) {
 	a := newAPI(t, four)
 	session := a.assistant()
 	tools, err := session.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, tool := range tools.Tools {
 		names = append(names, tool.Name)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"kube-queue.dev/kube-queue/pkg/plugin/web"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // pages are the pages that the command serves.
@@ -67,9 +68,7 @@ func (a *api) openWeb(args ...string) *pages {
 	jar, _ := cookiejar.New(nil)
 	p := &pages{Client: &http.Client{Jar: jar}, t: a.t}
 	response, err := p.Get(link)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	response.Body.Close()
 	p.at, p.first = "http://"+response.Request.URL.Host, response.Request.URL.Path
 	return p
@@ -78,14 +77,10 @@ func (a *api) openWeb(args ...string) *pages {
 func (p *pages) shows(page string, wants ...string) string {
 	p.t.Helper()
 	response, err := p.Get(p.at + page)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	for _, want := range wants {
 		if !strings.Contains(string(body), want) {
 			p.t.Errorf("%s does not show %q:\n%s", page, want, body)
@@ -115,9 +110,7 @@ func TestThePagesShowWhatTheCommandsShow(t *testing.T) {
 	p.shows("/quotas", `id="company/research"`, "cpu: 5 used, guaranteed 4, at most 12, borrowed 1")
 	p.shows("/what-if", "kind: ElasticQuotaTree", "kube-queue/max-jobs: 2")
 	response, err := p.PostForm(p.at+"/what-if", url.Values{"manifests": {strings.ReplaceAll(tree(4), "max-jobs: 2", "max-jobs: 9")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	body, _ := io.ReadAll(response.Body)
 	response.Body.Close()
 	if _, after, _ := strings.Cut(string(body), "Would start now"); response.StatusCode != http.StatusOK || !strings.Contains(strings.Split(after, "Would be evicted")[0], "train-c") {
@@ -184,14 +177,10 @@ func TestAPageThatDoesNotExistIsNotOpened(t *testing.T) {
 func (p *pages) act(a web.Action) (code int, body string) {
 	p.t.Helper()
 	response, err := p.PostForm(p.at+"/act", url.Values{"do": {a.Do}, "namespace": {a.Namespace}, "unit": {a.Unit}, "queue": {a.Queue}, "priority": {a.Priority}})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	return response.StatusCode, string(text)
 }
 

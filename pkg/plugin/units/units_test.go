@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -22,9 +23,7 @@ func unit(t testing.TB, name, queue, phase, reason string, priority, after int) 
 	text := fmt.Sprintf(`{"metadata": {"namespace": "research", "name": %q, "creationTimestamp": %q, "managedFields": [{}]},
 		"spec": {"consumerRef": {"apiVersion": "batch/v1", "kind": "Job", "name": %q}, "priority": %d, "resource": {"memory": "1024Mi", "cpu": 2, "x": "0"}},
 		"status": {"queue": %q, "phase": %q, "reason": %q}}`, name, start.Add(time.Duration(after)*time.Second).Format(time.RFC3339), name, priority, queue, phase, reason)
-	if err := json.Unmarshal([]byte(text), &u); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(text), &u))
 	return u
 }
 

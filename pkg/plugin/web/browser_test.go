@@ -13,6 +13,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // visit starts Chromium on the pages of a cluster. Any output on its console fails the test.
@@ -43,9 +45,7 @@ func visit(t *testing.T, c *cluster) (ctx context.Context, b *browser) {
 
 func do(t *testing.T, ctx context.Context, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, chromedp.Do(ctx, actions...))
 }
 
 // click clicks on a link or a button, and waits for the page that follows.
@@ -60,9 +60,7 @@ func click(t *testing.T, ctx context.Context, selector string) {
 func evaluate[T any](t *testing.T, ctx context.Context, expression string) T {
 	t.Helper()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return value
 }
 
@@ -239,9 +237,7 @@ func TestThePagesAreForEverybody(t *testing.T) {
 func expectNames(t *testing.T, ctx context.Context, path string) {
 	t.Helper()
 	tree, err := chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	roles := map[string]int{}
 	for _, n := range tree.Nodes {
 		if n.Ignored || n.Role == nil {

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // tokens are pages that accept every token until it is revoked.
@@ -47,15 +48,11 @@ func serveTokens(t *testing.T, of func(token string) *cluster, mostAge time.Dura
 func (s *tokens) ask(ctx context.Context, token, method, page, form string) *http.Response {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, s.url+page, strings.NewReader(form))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	return response
 }
 
@@ -141,14 +138,10 @@ func TestAStreamOutlivesTheTimeToReadItsRequest(t *testing.T) {
 	server.Start()
 	t.Cleanup(server.Close)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/live?page=/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer a")
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	lines := bufio.NewScanner(response.Body)
 	for began := time.Now(); time.Since(began) < 2*server.Config.ReadTimeout; {

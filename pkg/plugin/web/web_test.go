@@ -29,6 +29,7 @@ import (
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -208,9 +209,7 @@ func open(t *testing.T, c *cluster) *browser {
 func serve(t *testing.T, c *cluster) *browser {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if c.proxy != nil {
 		c.proxy.Listener, listener = listener, c.proxy
 	}
@@ -231,9 +230,7 @@ func serve(t *testing.T, c *cluster) *browser {
 func (b *browser) get(page string) (code int, body string) {
 	b.t.Helper()
 	response, err := b.Get(b.url + page)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	defer response.Body.Close()
 	var text strings.Builder
 	if _, err := bufio.NewReader(response.Body).WriteTo(&text); err != nil {
@@ -250,9 +247,7 @@ var pages = []string{"/", "/?all=1&phase=Running&from=100", "/jobs/research/trai
 func markup(t *testing.T, body string) (found []string) {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for n := range root.Descendants() {
 		if n.Type == html.TextNode && n.Parent.Data != "textarea" && strings.ContainsAny(n.Data, "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069") || n.Data == "img" || n.Data == "iframe" {
 			found = append(found, n.Data)
@@ -389,9 +384,7 @@ func (b *browser) post(form url.Values) (code int, body string) { return b.postT
 func (b *browser) postTo(page string, form url.Values) (code int, body string) {
 	b.t.Helper()
 	response, err := b.PostForm(b.url+page, form)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	defer response.Body.Close()
 	var text strings.Builder
 	_, _ = bufio.NewReader(response.Body).WriteTo(&text)
@@ -558,9 +551,7 @@ func TestAnOpenPageFollowsTheCluster(t *testing.T) {
 	c := &cluster{name: "train-a"}
 	b := open(t, c)
 	response, err := b.Get(b.url + "/live?page=" + url.QueryEscape("/?all=1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	if kind := response.Header.Get("Content-Type"); kind != "text/event-stream" {
 		t.Fatalf("type %q", kind)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // schemas fakes the schemas of an API server. It answers each request with the next one, and repeats the last one. An
@@ -60,9 +61,7 @@ func schemaOf(t *testing.T, kind string, spec, status []string, subresource bool
 		},
 		"io.k8s.meta": map[string]any{"properties": map[string]any{}},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(doc)
 }
 

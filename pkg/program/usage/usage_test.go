@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"kube-queue.dev/kube-queue/pkg/program/usage"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestAnErrorInACommandLineNamesTheFlagThatWasMeant(t *testing.T) {
@@ -24,9 +25,7 @@ func TestAnErrorInACommandLineNamesTheFlagThatWasMeant(t *testing.T) {
 		flags.String("oversell-rate", "", "")
 		flags.Int("number", 0, "")
 		flags.String("secret", "", "")
-		if err := flags.MarkHidden("secret"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, flags.MarkHidden("secret"))
 		err := flags.Parse([]string{c.arg})
 		var out strings.Builder
 		usage.Print(&out, "thing", err, flags)

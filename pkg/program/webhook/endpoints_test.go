@@ -11,6 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/pkg/program/settings"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestTheServiceLeadsToTheReplicaThatLeads(t *testing.T) {
@@ -26,9 +27,7 @@ func TestTheServiceLeadsToTheReplicaThatLeads(t *testing.T) {
 		s := &Server{options: Options{Settings: Settings{Advertise: c.advertise}, Client: client, Namespace: "kube-queue", Service: "answers", Clock: clock}}
 		slice := func() *discoveryv1.EndpointSlice {
 			found, err := client.DiscoveryV1().EndpointSlices("kube-queue").Get(t.Context(), "answers", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return found
 		}
 		for range 2 { // the second one finds the slice of the first

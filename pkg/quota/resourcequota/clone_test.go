@@ -6,6 +6,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // The copy has the same charges, which can be uncharged without changing the original.
@@ -24,9 +25,7 @@ func TestARaisedBackendHasMoreRoomAndTheSameCharged(t *testing.T) {
 		t.Errorf("%+v, %v, want %+v", written, err, want)
 	}
 	raised, err := b.Raised(b.names.Clone(), raises)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	other := raised.Of(quota.Charged{Path: g.Path(), Charge: held})
 	if got := raised.Room(refusal.Lack.Space); got != 6000 || other.Fits(wanted) != nil {
 		t.Errorf("the room is %d, want 6 cpu", got)

@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestADemandFitsWithinTheLimitsOfItsChain(t *testing.T) {
@@ -178,9 +179,7 @@ func TestADemandFitsInAnEmptyTreeIfItExceedsNoLimit(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := drawModel(rt)
 		empty, _, err := tree.New(m.names, m.root, m.options)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		require.NoError(rt, err)
 		g, d := m.drawDemand(rt)
 		g = empty.Groups()[slices.Index(m.Groups(), g)]
 		limits := map[resources.ID]int64{}

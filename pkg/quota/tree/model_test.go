@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/oracle"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var resourceNames = []string{"cpu", "memory", "nvidia.com/gpu", quota.JobsResource}
@@ -99,9 +100,7 @@ func drawModel(t *rapid.T) *model {
 	}
 	text := rapid.SampledFrom([]string{"1", "1.2", "0.5", "1.333333333", "0.000000001", "3"}).Draw(t, "oversell")
 	rate, err := resources.ParseRate(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m := &model{names: resources.NewNames()}
 	options := tree.Options{Oversell: rate, PauseBorrowing: rapid.Bool().Draw(t, "reserving")}
 	m.Tree, _, err = tree.New(m.names, root, options)
@@ -189,9 +188,7 @@ func (m *model) drawDemand(t *rapid.T) (quota.Group, quota.Demand) {
 		}
 	}
 	requests, err := resources.Request(m.names, list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d := quota.Demand{Requests: requests.With(m.names.ID(quota.JobsResource), 1), Preemptible: rapid.Bool().Draw(t, "preemptible")}
 	return rapid.SampledFrom(m.Groups()).Draw(t, "group"), d
 }
@@ -230,9 +227,7 @@ func (m *model) release(i int) {
 
 // expectExactSums compares the sums of the tree with the sums of what is charged.
 func (m *model) expectExactSums(t *rapid.T) {
-	if err := m.Check(m.charged); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m.Check(m.charged))
 	for _, usage := range m.Usage() {
 		for _, name := range resourceNames {
 			got, _ := usage.Used.Get(m.names.ID(name))

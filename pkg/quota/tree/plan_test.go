@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/oracle"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // As planned, everything matches an oracle in which the plan was carried out. Until then, a demand fits if it fits both
@@ -114,9 +115,7 @@ func TestReclaimIsSwitchedOffByTheAttributeOfANodeOrAnAncestor(t *testing.T) {
 	own.Attributes = never
 	for _, reclaim := range []bool{true, false} {
 		built, _, err := tree.New(names, node("root", "", "", inner, own, node("c", "c", "")), tree.Options{Reclaim: reclaim})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for namespace, want := range map[string]bool{"a": false, "b": false, "c": reclaim} {
 			g, refusal := built.Place(namespace, "")
 			if refusal != nil {

@@ -8,6 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestTheNearestNodeIsTheLongestPathThatIsLeft(t *testing.T) {
@@ -53,9 +54,7 @@ func TestRoomIsAwaitedWithinMinOnlyWhereMinCouldHoldTheDemand(t *testing.T) {
 	names := resources.NewNames()
 	built, _, err := tree.New(names, node("root", "", "cpu=10",
 		withMin("cpu=4", node("a", "a", "")), withMin("cpu=6", node("b", "b", ""))), tree.Options{PauseBorrowing: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f := fixture{Tree: built, t: t, names: names}
 	f.group("a").Charge(&quota.Charge{Demand: f.demand("cpu=1")})
 	f.group("b").Charge(&quota.Charge{Demand: f.demand("cpu=9")})

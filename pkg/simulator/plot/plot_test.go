@@ -19,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/plot"
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const gpu = "nvidia.com/gpu"
@@ -84,9 +85,7 @@ func paper(t *testing.T, tenants int, policies ...*queue.Policy) *report.Paper {
 	for _, policy := range policies {
 		s := simulator.Scenario{Jobs: jobs, Tree: quotatree.Propose(quotatree.Elastic, jobs, capacity), Core: scheduler.Options{Policy: policy}}
 		result, err := simulator.Run(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p.Reports = append(p.Reports, report.Of(&s, result, report.Options{Name: policy.Name, Resource: gpu}))
 	}
 	return p
@@ -287,9 +286,7 @@ func TestAPictureOfNextToNothingIsDrawn(t *testing.T) {
 		capacity := map[string]resource.Quantity{gpu: resource.MustParse("1")}
 		s := simulator.Scenario{Jobs: jobs, Tree: quotatree.Propose(quotatree.Single, jobs, capacity)}
 		result, err := simulator.Run(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p := &report.Paper{Reports: []*report.Report{report.Of(&s, result, report.Options{Name: "RoundRobin", Resource: gpu})}}
 		picture := plot.Draw(p)
 		if panels := parse(t, picture).all("class", "panel"); len(panels) != 3 {

@@ -11,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/simulator"
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // Two GPUs, one for each tenant. The first tenant uses both from 0 to 1 h. Then the second one gets its
@@ -85,9 +86,7 @@ func evictingPaper(t *testing.T) *report.Paper {
 func TestAllFormatsReportEvictions(t *testing.T) {
 	p := evictingPaper(t)
 	var table, rows, all strings.Builder
-	if err := p.Table(&table); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Table(&table))
 	plain := strings.Join(strings.Fields(table.String()), " ")
 	for _, words := range []string{
 		"Evicted for jobs within the min of their quota (reclaim) and for jobs with higher priority in their queue; not within 30 s after the release; evicted jobs stop after 1 min and start again from zero",
@@ -98,19 +97,13 @@ func TestAllFormatsReportEvictions(t *testing.T) {
 			t.Errorf("the table does not say %q:\n%s", words, &table)
 		}
 	}
-	if err := p.CSV(&rows); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.CSV(&rows))
 	records, err := csv.NewReader(strings.NewReader(rows.String())).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := strings.Join(records[1][11:], " "); got != "nvidia.com/gpu 10.000 1 1 0 1 1.000 3600 1200" {
 		t.Errorf("the first row ends with %s", got)
 	}
-	if err := p.JSON(&all); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.JSON(&all))
 	var got struct {
 		Preemption struct {
 			Reclaim, WithinQueue              bool
@@ -123,9 +116,7 @@ func TestAllFormatsReportEvictions(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(all.String()), &got); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(all.String()), &got))
 	if s := got.Preemption; !s.Reclaim || !s.WithinQueue || s.MinRunTimeSeconds != 30 || s.StopsInSeconds != 60 || s.Victims != "restart" {
 		t.Errorf("settings %+v", s)
 	}
@@ -143,9 +134,7 @@ func TestWithoutPreemptionNoFormatSpeaksOfEvictions(t *testing.T) {
 	p := papers(t)
 	var out strings.Builder
 	for _, write := range []func() error{func() error { return p.Table(&out) }, func() error { return p.CSV(&out) }, func() error { return p.JSON(&out) }} {
-		if err := write(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, write())
 	}
 	if strings.Contains(strings.ToLower(out.String()), "evict") {
 		t.Errorf("evictions are reported:\n%s", &out)

@@ -18,6 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/simulator"
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const gpu = "nvidia.com/gpu"
@@ -50,9 +51,7 @@ func of(t *testing.T, s simulator.Scenario) *report.Report {
 		s.Core = scheduler.Options{Policy: queue.Block}
 	}
 	result, err := simulator.Run(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return report.Of(&s, result, report.Options{Name: s.Core.Policy.Name, Resource: gpu})
 }
 
@@ -314,13 +313,9 @@ func papers(t *testing.T) *report.Paper {
 func TestTheTableReportsEverythingAUserAsks(t *testing.T) {
 	p := papers(t)
 	var two, one strings.Builder
-	if err := p.Table(&two); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Table(&two))
 	p.Reports, p.Tree.PauseBorrowing, p.Tree.OversellRate = p.Reports[:1], true, "1.5"
-	if err := p.Table(&one); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Table(&one))
 	for _, c := range []struct {
 		name, text string
 		words      []string
@@ -346,13 +341,9 @@ func TestTheTableReportsEverythingAUserAsks(t *testing.T) {
 
 func TestCSVHasARowForEachPolicyAndGroup(t *testing.T) {
 	var out strings.Builder
-	if err := papers(t).CSV(&out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, papers(t).CSV(&out))
 	rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(rows) != 1+2*(1+2+2) {
 		t.Errorf("%d rows:\n%s", len(rows), &out)
 	}
@@ -363,9 +354,7 @@ func TestCSVHasARowForEachPolicyAndGroup(t *testing.T) {
 
 func TestJSONHasAllFiguresInSeconds(t *testing.T) {
 	var out strings.Builder
-	if err := papers(t).JSON(&out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, papers(t).JSON(&out))
 	var got struct {
 		Trace    struct{ SpanSeconds float64 }
 		Policies []struct {
@@ -380,9 +369,7 @@ func TestJSONHasAllFiguresInSeconds(t *testing.T) {
 			NeverReleased []struct{ Reason string }
 		}
 	}
-	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &got))
 	if len(got.Policies) != 2 || got.Trace.SpanSeconds != 3600 {
 		t.Fatalf("read %+v", got)
 	}

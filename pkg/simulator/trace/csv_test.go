@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/simulator/trace"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const gpu = "nvidia.com/gpu"
@@ -19,9 +20,7 @@ const gpu = "nvidia.com/gpu"
 func read(t *testing.T, format trace.Format, text string) *trace.Trace {
 	t.Helper()
 	got, err := trace.Read(strings.NewReader(text), "jobs", trace.Options{Format: format, GPUResource: gpu, Tenant: trace.User})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return got
 }
 
@@ -154,9 +153,7 @@ func TestAnArchiveThatIsCutShortIsAFault(t *testing.T) {
 	for i := range 1000 {
 		fmt.Fprintf(z, "%d,%d,1,a\n", i, i*i%977)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, z.Close())
 	whole, err := trace.Read(bytes.NewReader(b.Bytes()), "jobs.csv.gz", trace.Options{GPUResource: gpu})
 	if err != nil || len(whole.Jobs) != 1000 {
 		t.Fatalf("error %v", err)

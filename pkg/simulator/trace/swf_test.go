@@ -10,6 +10,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/simulator/trace"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const log = `; Version: 2.2
@@ -53,9 +54,7 @@ func TestTheStandardWorkloadFormatIsRead(t *testing.T) {
 func TestTenantsAreDistinguishedByTheFieldChosen(t *testing.T) {
 	for field, want := range map[trace.Field]string{trace.User: "user-7", trace.Group: "group-3", trace.Queue: "queue-2", trace.Partition: "partition-1"} {
 		got, err := trace.Read(strings.NewReader(log), "log.swf", trace.Options{Format: trace.SWF, Tenant: field})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got.Jobs[0].Namespace != want {
 			t.Errorf("by %s: %s, want %s", field, got.Jobs[0].Namespace, want)
 		}
@@ -112,9 +111,7 @@ func TestTheTracesOfTheRepositoryAreRead(t *testing.T) {
 		jobs, tenants int
 	}{{"philly.csv.gz", 82247, 15}, {"sample.csv", 474, 5}} {
 		got, err := trace.Open("../../../test/traces/"+c.name, trace.Options{GPUResource: gpu})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		tenants := map[string]bool{}
 		for _, j := range got.Jobs {
 			tenants[j.Namespace] = true

@@ -11,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/podrunner"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // release is the name of the helm release.
@@ -63,9 +64,7 @@ func (s *stage) helm(command string, values []string, more ...string) string {
 func (s *stage) helmOf(chart, command string, values []string, more ...string) string {
 	s.t.Helper()
 	out, err := s.tryHelm(chart, command, values, more...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	return out
 }
 

@@ -11,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestAPodUsesTheDevicesThatItRequestsByWhateverName(t *testing.T) {
@@ -36,9 +37,7 @@ func TestAPodUsesTheDevicesThatItRequestsByWhateverName(t *testing.T) {
 		{"after its end", `{containers: [{resources: {requests: {"deviceclass.resource.kubernetes.io/gpu": 2}}}]}`, true, "[]"},
 	} {
 		pod := &corev1.Pod{}
-		if err := yaml.UnmarshalStrict([]byte(c.pod), &pod.Spec); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.UnmarshalStrict([]byte(c.pod), &pod.Spec))
 		vector, shared := rules.Requests(rules.Weigh(pod, c.ended))
 		got := []string{}
 		for _, a := range vector {

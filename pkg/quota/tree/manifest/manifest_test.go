@@ -10,15 +10,14 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // object is an ElasticQuotaTree as an informer has it.
 func object(t testing.TB, root string) *unstructured.Unstructured {
 	t.Helper()
 	var value any
-	if err := yaml.Unmarshal([]byte(root), &value); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(root), &value))
 	return holding(value)
 }
 

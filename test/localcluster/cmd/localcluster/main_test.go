@@ -14,6 +14,7 @@ import (
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // These tests run the real program. The parts of TestCluster share one cluster.
@@ -132,9 +133,7 @@ func nothingLeft(t *testing.T, data string, parts ...cluster.PartStatus) {
 func kubectl(t *testing.T, ready *cluster.Ready, stdin string, args ...string) string {
 	t.Helper()
 	out, err := tryKubectl(ready, stdin, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return out
 }
 
