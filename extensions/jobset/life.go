@@ -1,6 +1,8 @@
 package jobset
 
 import (
+	"slices"
+
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
@@ -54,12 +56,9 @@ func ready(set *jobset.JobSet) bool {
 // depends on the end of another, or on a group that does so, comes later. A group depends only on
 // groups before it.
 func isDue(set *jobset.JobSet, group *jobset.ReplicatedJob, due map[string]bool) bool {
-	for _, on := range group.DependsOn {
-		if !due[on.Name] || on.Status == jobset.DependencyComplete && !isComplete(set, on.Name) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(group.DependsOn, func(on jobset.DependsOn) bool {
+		return !due[on.Name] || on.Status == jobset.DependencyComplete && !isComplete(set, on.Name)
+	})
 }
 
 // isComplete reports whether all Jobs of the group have succeeded.

@@ -159,12 +159,10 @@ func (b Base[T]) ready(parts Parts) bool {
 	if err != nil {
 		return false
 	}
-	for _, role := range b.Roles {
-		if replicas := byRole[role.Name]; replicas != nil && parts.Up[role.Name] < ptr.Deref(replicas.Count, role.Unset) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b.Roles, func(role Role) bool {
+		replicas := byRole[role.Name]
+		return replicas != nil && parts.Up[role.Name] < ptr.Deref(replicas.Count, role.Unset)
+	})
 }
 
 func end(parts Parts) *framework.End {

@@ -2,6 +2,7 @@ package visibility
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
@@ -36,12 +37,7 @@ func (m *Model) Quotas(namespace string, spec visibilityv1alpha1.QuotaReviewSpec
 	if !access.Trees() {
 		own := m.pathsOf(namespace)
 		shown = func(path string) bool {
-			for _, p := range own {
-				if p == path || strings.HasPrefix(p, path+"/") {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(own, func(p string) bool { return p == path || strings.HasPrefix(p, path+"/") })
 		}
 	}
 	var paths []string

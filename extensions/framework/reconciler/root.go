@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,10 +122,5 @@ func (r *reconciler) find(ctx context.Context, namespace string, owner *metav1.O
 }
 
 func (r *reconciler) isQueued(kind schema.GroupKind) bool {
-	for _, other := range r.reconcilers {
-		if other.kind == kind {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.reconcilers, func(other *reconciler) bool { return other.kind == kind })
 }

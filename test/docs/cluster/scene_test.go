@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,12 +123,8 @@ func withoutSuspension(text string) string {
 var suspension = regexp.MustCompile(`(?m)^  Normal +(Suspended|Resumed) .* job-controller +Job (suspended|resumed)\n?`)
 
 func reads(command string) bool {
-	for _, verb := range []string{" get ", " describe ", " kube-queue why ", " kube-queue list ", " kube-queue tree", " kube-queue queue"} {
-		if strings.Contains(command, verb) {
-			return true
-		}
-	}
-	return false
+	verbs := []string{" get ", " describe ", " kube-queue why ", " kube-queue list ", " kube-queue tree", " kube-queue queue"}
+	return slices.ContainsFunc(verbs, func(verb string) bool { return strings.Contains(command, verb) })
 }
 
 // rest runs all other commands.
@@ -139,12 +136,7 @@ func (s *scene) rest() {
 }
 
 func (s *scene) more() bool {
-	for _, command := range s.page.Commands[s.next:] {
-		if docs.InCluster(command) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.page.Commands[s.next:], func(command docs.Command) bool { return docs.InCluster(command) })
 }
 
 // end fails the test if the page has more commands.

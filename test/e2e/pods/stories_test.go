@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,12 +51,7 @@ func (e env) pod(name string) *corev1.Pod {
 }
 
 func waits(pod *corev1.Pod) bool {
-	for _, gate := range pod.Spec.SchedulingGates {
-		if gate.Name == wellknown.PodGate {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(gate corev1.PodSchedulingGate) bool { return gate.Name == wellknown.PodGate })
 }
 
 // runs waits until the pods run.

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -157,12 +158,7 @@ func (s *storm) killAtRelease() {
 }
 
 func (s *storm) any(is func(*place, *drawn) bool) bool {
-	for _, p := range s.places {
-		if p.count(func(j *drawn) bool { return is(p, j) }) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.places, func(p *place) bool { return p.count(func(j *drawn) bool { return is(p, j) }) > 0 })
 }
 
 // state describes each job that has not ended, and what its namespace waits for.

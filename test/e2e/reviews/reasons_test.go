@@ -197,12 +197,7 @@ func raised(node map[string]any, above string, change visibilityv1alpha1.QuotaCh
 		return true
 	}
 	children, _ := node["children"].([]any)
-	for _, child := range children {
-		if raised(child.(map[string]any), path, change) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(children, func(child any) bool { return raised(child.(map[string]any), path, change) })
 }
 
 // follow runs the command of a remedy or raises the quota.

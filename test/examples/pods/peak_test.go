@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -141,10 +142,7 @@ func stuck(pod *corev1.Pod) bool {
 	if pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
 		return true
 	}
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,12 +94,7 @@ func (g gateTest) create(t *testing.T, pods typedv1.PodInterface, name, metadata
 }
 
 func gated(pod *corev1.Pod) bool {
-	for _, gate := range pod.Spec.SchedulingGates {
-		if gate.Name == wellknown.PodGate {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(gate corev1.PodSchedulingGate) bool { return gate.Name == wellknown.PodGate })
 }
 
 const released = `{metadata: {labels: {kube-queue/gated: "true"}, annotations: {scheduling.x-k8s.io/suspend: "true", kube-queue/released: "1"}}}`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,12 +103,7 @@ func start(t *testing.T, opts tree.Options, config *rest.Config) *started {
 	}})
 	require.NoError(t, err)
 	s.await(t, "all is listed", func() bool {
-		for _, is := range synced {
-			if !is() {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(synced, func(is cache.InformerSynced) bool { return !is() })
 	})
 	return s
 }

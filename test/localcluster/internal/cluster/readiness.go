@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -97,10 +98,8 @@ func (p probe) isSuspended(status object) bool {
 		return value == p.value
 	}
 	conditions, _, _ := unstructured.NestedSlice(status, "conditions")
-	for _, one := range conditions {
-		if condition, _ := one.(object); condition["type"] == "Suspended" && condition["status"] == "True" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(conditions, func(one any) bool {
+		condition, _ := one.(object)
+		return condition["type"] == "Suspended" && condition["status"] == "True"
+	})
 }

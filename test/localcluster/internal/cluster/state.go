@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
@@ -80,12 +81,7 @@ func (s *Status) AllReady() bool {
 	if s.Phase != PhaseReady {
 		return false
 	}
-	for _, p := range s.Parts {
-		if p.State == StateStarting || p.State == StateCrashed {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.Parts, func(p PartStatus) bool { return p.State == StateStarting || p.State == StateCrashed })
 }
 
 func (f Folder) saveState(status *Status) error {
