@@ -256,13 +256,12 @@ bench: ## Benchmark the scheduling core: releases, passes and memory with up to 
 SCENARIO ?= baseline
 
 .PHONY: perf
-perf: perf-ceiling ## Run all measurements: perf-ceiling, perf-units with each scenario, perf-pods, perf-gate, perf-names, perf-reviews, perf-jobs (more than an hour)
+perf: perf-ceiling ## Run all measurements: perf-ceiling, perf-units with each scenario, perf-pods, perf-gate, perf-reviews, perf-jobs (more than an hour)
 	for scenario in baseline large deep wide; do $(MAKE) perf-units SCENARIO=$$scenario; done
 	for policy in RoundRobin Block; do \
 		go run ./test/perf units --scenario baseline --policy $$policy --json bin/perf/units-baseline-$$policy.json; done
 	$(MAKE) perf-pods
 	$(MAKE) perf-gate
-	$(MAKE) perf-names
 	$(MAKE) perf-reviews
 	$(MAKE) perf-jobs
 
@@ -281,10 +280,6 @@ perf-pods: ## Measure kube-queue-controller in a cluster with 100,000 pods
 .PHONY: perf-gate
 perf-gate: ## Measure pods at the scheduling gate, and the creation of other pods with and without its policies
 	go run ./test/perf gate --json bin/perf/gate.json
-
-.PHONY: perf-names
-perf-names: ## Measure what is left of units with ever new names of resources
-	go run ./test/perf names --json bin/perf/names.json
 
 .PHONY: perf-reviews
 perf-reviews: ## Measure reviews and the kubectl plugin with 100,000 units and 1,000 nodes, and releases meanwhile

@@ -15,9 +15,12 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
@@ -28,14 +31,17 @@ import (
 
 // The flood: slow clients on each webhook port, and the cost that is allowed. longest only ends a test that hangs;
 // the measured times are logged. largeJob is the size of a job in bytes. With the managed fields, it reaches the 1.5
-// MiB that etcd accepts.
+// MiB that etcd accepts. patience is how long the programs may take to show a change.
 const (
 	slowClients = 200
 	floodTime   = time.Minute
 	mostMore    = 64 << 20
 	longest     = 10 * time.Second
 	largeJob    = 1_450_000
+	patience    = 6 * time.Minute
 )
+
+const floodNamespace = "perf-flood"
 
 // The programs run as in production, so users see this memory and these times.
 func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
@@ -45,22 +51,22 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 	_, err := r.Cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts",
 		"-f", filepath.Join(r.Cluster.Repository, "deploy", "rbac", "kube-queue-controller.yaml"))
 	require.NoError(t, err)
-	f := &flood{t: t, namesRun: &namesRun{patience: 6 * time.Minute}}
+	f := &flood{t: t, session: &session{Rig: r, progress: io.Discard}}
 	reviews, args, err := r.AnswersReviews(t.Context())
 	require.NoError(t, err)
 	holds, err := clustertest.FreeAddress()
 	require.NoError(t, err)
 	// This process has served the webhooks of job-extensions so far, and keeps their certificate.
-	require.NoError(t, f.start(t.Context(), &session{Rig: r, progress: io.Discard}, args,
-		[]string{"--webhook-bind-address=" + holds, "--webhook-manage-certificate=false"}))
+	f.start(args, "--webhook-bind-address="+holds, "--webhook-manage-certificate=false")
 	require.NoError(t, r.Cluster.Route(t.Context(), clustertest.WebhookPort, holds))
-	require.NoError(t, rig.Until(t.Context(), time.Second, f.patience, fmt.Errorf("no review is answered"), func(ctx context.Context) (bool, error) { return f.review(ctx) == nil, nil }))
+	require.NoError(t, rig.Until(t.Context(), time.Second, patience, fmt.Errorf("no review is answered"), func(ctx context.Context) (bool, error) { return f.review(ctx) == nil, nil }))
 	f.ask(t.Context(), func() bool { return len(f.reviews) >= 20 }) // one-time allocations do not count
 	idle, err := r.Use()
 	require.NoError(t, err)
 	f.reviews, f.holds = nil, nil
 	most := rig.Use{}
-	decided, err := f.whileOthersAreShown(t.Context(), func(ctx context.Context) error {
+	decided := 0
+	err = rig.Beside(t.Context(), func(ctx context.Context) error {
 		ctx, stop := context.WithTimeout(ctx, floodTime)
 		defer stop()
 		var group sync.WaitGroup
@@ -83,6 +89,14 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 			return ctx.Err() != nil
 		})
 		return nil
+	}, func(window context.Context) error {
+		for ; window.Err() == nil; decided++ {
+			if err := f.decide(t.Context(), decided); err != nil { // the last one ends after the window
+				t.Error(err)
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil || decided == 0 {
 		t.Errorf("%d other units were decided: %v", decided, err)
@@ -103,9 +117,40 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 }
 
 type flood struct {
-	*namesRun
+	*session
 	t              *testing.T
 	reviews, holds rig.Durations
+}
+
+// start applies a tree and starts the programs with additional arguments.
+func (f *flood) start(controllerArgs []string, extensionsArgs ...string) {
+	f.t.Helper()
+	ctx := f.t.Context()
+	require.NoError(f.t, f.MakeNamespaces(ctx, floodNamespace))
+	require.NoError(f.t, f.ApplyTree(ctx, quotav1beta1.ElasticQuotaNode{Name: "root", Namespaces: []string{floodNamespace},
+		Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000000")}}))
+	_, err := f.Run(ctx, rig.Controller, nil, controllerArgs...)
+	require.NoError(f.t, err)
+	_, err = f.Run(ctx, rig.Extensions, nil, append(extensionsArgs, "--enabled-extensions=job")...)
+	require.NoError(f.t, err)
+}
+
+// decide creates and deletes a unit, and waits until the tree has shown both.
+func (f *flood) decide(ctx context.Context, i int) error {
+	shown := func(units int32) error {
+		return f.WaitForNode(ctx, patience, "root", func(node quotav1beta1.ElasticQuotaNodeStatus) bool { return node.Jobs == units })
+	}
+	of := v1alpha1.ConsumerReference{APIVersion: "example.com/v1", Kind: "Thing", Name: fmt.Sprint("other-", i), Namespace: floodNamespace}
+	if _, err := f.createUnit(ctx, of, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}); err != nil {
+		return err
+	}
+	if err := shown(1); err != nil {
+		return err
+	}
+	if err := f.Queue.SchedulingV1alpha1().QueueUnits(floodNamespace).Delete(ctx, of.Name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	return shown(0)
 }
 
 // ask sends genuine requests through the API server until done: a review, a small job, and now and then a large job,
@@ -129,7 +174,7 @@ func (f *flood) ask(ctx context.Context, done func() bool) {
 }
 
 func (f *flood) review(ctx context.Context) error {
-	_, err := f.Queue.VisibilityV1alpha1().QueueReviews(namespacePrefix+others).Create(ctx, &visibilityv1alpha1.QueueReview{ObjectMeta: metav1.ObjectMeta{Name: "flood"}},
+	_, err := f.Queue.VisibilityV1alpha1().QueueReviews(floodNamespace).Create(ctx, &visibilityv1alpha1.QueueReview{ObjectMeta: metav1.ObjectMeta{Name: "flood"}},
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
@@ -142,7 +187,7 @@ func (f *flood) hold(ctx context.Context, size int) error {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "flood", Annotations: map[string]string{wellknown.SuspendAnnotation: "true"}},
 		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
 			Containers: []corev1.Container{{Name: "main", Image: "busybox", Env: env}}}}}}
-	held, err := f.Kube.BatchV1().Jobs(namespacePrefix+others).Create(ctx, job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	held, err := f.Kube.BatchV1().Jobs(floodNamespace).Create(ctx, job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err == nil && !ptr.Deref(held.Spec.Suspend, false) {
 		return fmt.Errorf("it is not held")
 	}

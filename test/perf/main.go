@@ -64,7 +64,6 @@ func command() *cobra.Command {
 		{"jobs", "measure batch Jobs on a complete cluster: completions, delays and writes, with any queue or none", jobsHelp, &jobsRun{}},
 		{"pods", "measure kube-queue-controller in a cluster with many pods", podsHelp, &podsRun{changes: 5_000, idle: time.Minute}},
 		{"gate", "measure pods that wait at the scheduling gate, and what the policies cost others", gateHelp, &gateRun{}},
-		{"names", "measure what is left of units with ever new names of resources", namesHelp, &namesRun{units: 10_000, names: 8, rounds: 10, patience: 6 * time.Minute, rest: time.Minute}},
 		{"reviews", "measure reviews, the kubectl plugin, and releases meanwhile", reviewsHelp, &reviewsRun{units: 100_000, nodes: 1_000, rounds: 3, during: 20 * time.Second, rate: 20}},
 		{"ceiling", "measure the throughput of the API server: the same writes from a minimal client", ceilingHelp, &ceilingRun{units: 9000}},
 	} {

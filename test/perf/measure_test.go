@@ -148,16 +148,6 @@ func TestRunPods(t *testing.T) {
 	f.positive("changes of pods", "memory of the controller")
 }
 
-// TestRunNames checks what the run itself waits for: that the tree shows the units of all rounds and the others.
-func TestRunNames(t *testing.T) {
-	onlyInTestAll(t)
-	f := measured(t, nil, &namesRun{units: 20, names: 63, rounds: 2, patience: time.Minute, rest: time.Second})
-	f.expect("units", "names of resources", 2520)
-	f.positive("other units meanwhile", "shown in the status of the tree")
-	f.positive("memory of "+rig.Controller, "without units", "before", "after")
-	f.positive("memory of "+rig.Extensions, "without units", "before", "after")
-}
-
 func TestRunReviews(t *testing.T) {
 	onlyInTestAll(t)
 	f := measured(t, nil, &reviewsRun{units: 300, nodes: 20, rounds: 2, during: 2 * time.Second, rate: 10})

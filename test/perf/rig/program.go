@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -170,24 +169,6 @@ func (r *Rig) profile(name string, client *http.Client, server string, ended <-c
 			}
 		}
 	}, 100*time.Millisecond, ended)
-}
-
-// LiveHeap returns the memory of the objects that the program still references, in bytes. It runs the garbage
-// collector.
-func (p *Program) LiveHeap(ctx context.Context) (int64, error) {
-	var profile []byte
-	for range 2 { // objects with a finalizer or a weak pointer need a second collection
-		var err error
-		if profile, err = get(ctx, http.DefaultClient, p.profiles+profilesOf+"heap?gc=1&debug=1"); err != nil {
-			return 0, err
-		}
-	}
-	_, value, _ := strings.Cut(string(profile), "# HeapAlloc = ")
-	var heap int64
-	if _, err := fmt.Sscan(value, &heap); err != nil {
-		return 0, fmt.Errorf("the profile of %s contains no HeapAlloc: %w", p.Name, err)
-	}
-	return heap, nil
 }
 
 // get returns the body of a successful response.
