@@ -40,11 +40,7 @@ func runWith(t *testing.T, stdin string, code int, args ...string) (stdout, stde
 func says(t *testing.T, what, text string, words ...string) {
 	t.Helper()
 	plain := strings.Join(strings.Fields(text), " ")
-	for _, word := range words {
-		if !strings.Contains(plain, word) {
-			t.Errorf("%s does not say %q:\n%s", what, word, text)
-		}
-	}
+	require.Says(t, what, plain, words...)
 }
 
 func file(t *testing.T, name, text string) string {

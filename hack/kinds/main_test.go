@@ -64,11 +64,7 @@ func TestEachFileGetsANewKind(t *testing.T) {
 		if wanted[file.path] == nil {
 			t.Errorf("the test does not know what %s says of a kind", file.path)
 		}
-		for _, want := range wanted[file.path] {
-			if !strings.Contains(string(got), want) {
-				t.Errorf("%s has no %q:\n%s", file.path, want, got)
-			}
-		}
+		require.Says(t, file.path, string(got), wanted[file.path]...)
 		if err := generator.Rewrite(copied, file.edits...); err != nil {
 			t.Fatalf("%s: %v", file.path, err)
 		}

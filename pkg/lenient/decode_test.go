@@ -60,11 +60,7 @@ func TestWhatCannotBeReadIsLeftOutAndReported(t *testing.T) {
 				t.Fatalf("it is read as %T: %+v", object, object)
 			}
 			if bad, is := object.(*Unreadable); is {
-				for _, says := range test.says {
-					if !strings.Contains(bad.Err.Error(), says) {
-						t.Errorf("it says %q, not %q", bad.Err, says)
-					}
-				}
+				require.Says(t, "the error", bad.Err.Error(), test.says...)
 				unit = bad.Partial.(*schedulingv1alpha1.QueueUnit)
 			}
 			if object.GetUID() != "u" || object.GetGeneration() != 3 || object.GetLabels()["commit"] != "12e4567" {

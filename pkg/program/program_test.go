@@ -17,6 +17,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"kube-queue.dev/kube-queue/pkg/program/settings"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestCommandLine(t *testing.T) {
@@ -52,16 +53,8 @@ func TestCommandLine(t *testing.T) {
 			if code != test.code {
 				t.Errorf("exit status %d, want %d; stderr:\n%s", code, test.code, &stderr)
 			}
-			for _, want := range test.stdout {
-				if !strings.Contains(stdout.String(), want) {
-					t.Errorf("stdout lacks %q:\n%s", want, &stdout)
-				}
-			}
-			for _, want := range test.stderr {
-				if !strings.Contains(stderr.String(), want) {
-					t.Errorf("stderr lacks %q:\n%s", want, &stderr)
-				}
-			}
+			require.Says(t, "stdout", stdout.String(), test.stdout...)
+			require.Says(t, "stderr", stderr.String(), test.stderr...)
 		})
 	}
 }

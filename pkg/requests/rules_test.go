@@ -2,10 +2,11 @@ package requests
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestClassesAreRead(t *testing.T) {
@@ -73,9 +74,7 @@ func TestRulesThatCannotBeAppliedAreRefused(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if err := test.parse(test.text); err == nil || !strings.Contains(err.Error(), test.err) {
-				t.Errorf("error is %v, want %q", err, test.err)
-			}
+			require.ErrorSays(t, test.parse(test.text), test.err)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
@@ -27,11 +28,7 @@ func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
 	if len(found) != 1 || found[0].Reason != wellknown.ReasonQuotaExceeded {
 		t.Fatalf("want one explanation QuotaExceeded, got %+v", found)
 	}
-	for _, word := range []string{"root", "cpu", "requested 3", "used 3 of max 4"} {
-		if !strings.Contains(found[0].Message, word) {
-			t.Errorf("the sentence %q does not say %q", found[0].Message, word)
-		}
-	}
+	require.Says(t, "the message", found[0].Message, "root", "cpu", "requested 3", "used 3 of max 4")
 }
 
 // job-extensions writes why a job is invalid. When the job is valid again, it waits for the same reason as before.

@@ -145,11 +145,7 @@ func TestAJobThatNeverRunsIsReportedWhy(t *testing.T) {
 			if o.Released || o.Reason != c.reason {
 				t.Errorf("released %t, reason %q, want %q", o.Released, o.Reason, c.reason)
 			}
-			for _, word := range c.words {
-				if !strings.Contains(o.Message, word) {
-					t.Errorf("%q does not say %q", o.Message, word)
-				}
-			}
+			require.Says(t, "the message", o.Message, c.words...)
 			if !r.Outcomes[0].Released || !r.Outcomes[2].Released {
 				t.Errorf("others were held up: %+v", r.Outcomes)
 			}
@@ -178,14 +174,7 @@ func TestAScenarioThatCannotBePlayedIsRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := simulator.Run(t.Context(), simulator.Scenario{Jobs: c.jobs, Tree: c.root})
-			if err == nil {
-				t.Fatal("it was played")
-			}
-			for _, word := range c.words {
-				if !strings.Contains(err.Error(), word) {
-					t.Errorf("%q does not say %q", err, word)
-				}
-			}
+			require.ErrorSays(t, err, c.words...)
 		})
 	}
 }

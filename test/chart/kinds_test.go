@@ -323,9 +323,7 @@ func TestPoliciesAreRenderedIfTheAPIServerHasThem(t *testing.T) {
 func TestPoliciesAreRefusedWhereTheyAreNotServed(t *testing.T) {
 	for _, by := range []string{"policy", "both"} {
 		_, err := template(t, chart, "--kube-version", "1.34.0", "--api-versions", "apps/v1/Deployment", "--set", "holdPolicies.by="+by)
-		if err == nil || !strings.Contains(err.Error(), "holdPolicies.by="+by) || !strings.Contains(err.Error(), "set holdPolicies.by=webhook") {
-			t.Errorf("by=%s: %v", by, err)
-		}
+		require.ErrorSays(t, err, "holdPolicies.by="+by, "set holdPolicies.by=webhook")
 	}
 	if _, err := template(t, chart, "--kube-version", "1.29.9"); err == nil || !strings.Contains(err.Error(), ">= 1.30.0-0") {
 		t.Errorf("Kubernetes 1.29: %v", err)

@@ -3,7 +3,6 @@ package chart
 import (
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -65,14 +64,7 @@ func expectRefused(t *testing.T, tests []refused) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := template(t, chart, "--set-json", inline(t, test.values))
-			if err == nil {
-				t.Fatalf("%s was rendered", test.values)
-			}
-			for _, want := range test.says {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
-				}
-			}
+			require.ErrorSays(t, err, test.says...)
 		})
 	}
 }

@@ -47,7 +47,5 @@ func TestAFailedJobEndsTheDemo(t *testing.T) {
 	require.NoError(t, store.Add(failed))
 	w := &watch{units: store}
 	err := w.waitFor(t.Context(), []state{{job: jobName{"default", "pi"}, phase: v1alpha1.PhaseSucceeded}})
-	if err == nil || !strings.Contains(err.Error(), "Job default/pi failed") {
-		t.Errorf("got %v", err)
-	}
+	require.ErrorSays(t, err, "Job default/pi failed")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // Job is a batch Job that runs one pod at a time and is held by its suspend field.
@@ -108,11 +109,7 @@ func (l *Env) RunPair(words ...string) *schedulingv1alpha1.QueueUnit {
 	l.WaitForState(TFJobs, "job2", "Queuing")
 	l.WaitForState(TFJobs, "job1", "Running")
 	waits := l.WaitForReason("TFJob", "job2", "QuotaExceeded")
-	for _, word := range words {
-		if !strings.Contains(waits.Status.Message, word) {
-			l.t.Errorf("the message %q does not say %q", waits.Status.Message, word)
-		}
-	}
+	require.Says(l.t, "the message", waits.Status.Message, words...)
 	for _, name := range []string{"job1", "job2"} {
 		l.WaitForPhase("TFJob", name, "Running")
 		l.Finish(TFJobs, name)

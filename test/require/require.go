@@ -4,6 +4,7 @@ package require
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,25 @@ func NoError(t TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// ErrorSays ends the test if err is nil or lacks one of the words.
+func ErrorSays(t TB, err error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("there is no error")
+	}
+	Says(t, "the error", fmt.Sprint(err), words...)
+}
+
+// Says ends the test if a text lacks one of the words.
+func Says(t TB, what any, text string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			t.Fatal(fmt.Sprintf("%v does not say %q:\n%s", what, word, text))
+		}
 	}
 }
 

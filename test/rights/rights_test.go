@@ -45,9 +45,7 @@ func TestOnlyTheProgramsOwnRequestsCount(t *testing.T) {
 func TestCollectFailsAfterARefusal(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "audit.log")
 	write(t, log, entryOf("delete", "job-extensions/v1", extensions, jobs, "forbid"))
-	if err := Collect(log, ""); err == nil || !strings.Contains(err.Error(), "delete /apis/x (line 1)") {
-		t.Errorf("got %v", err)
-	}
+	require.ErrorSays(t, Collect(log, ""), "delete /apis/x (line 1)")
 }
 
 func TestRefusalsWithoutRolesAreIgnored(t *testing.T) {

@@ -114,11 +114,7 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s is accepted", c.arg)
 		}
-		for _, word := range c.words {
-			if !strings.Contains(err.Error(), word) {
-				t.Errorf("%q does not say %q", err, word)
-			}
-		}
+		require.Says(t, c.arg, err.Error(), c.words...)
 	}
 }
 

@@ -91,11 +91,7 @@ func TestTheAnswerIsAPatchOfTheStatus(t *testing.T) {
 	if status != http.StatusOK || !response.Allowed || recorded != "queueunitreviews patched" {
 		t.Fatalf("status %d, %s: %s", status, recorded, body)
 	}
-	for _, part := range []string{`"path":"/status"`, `"reason":"QueueStopped"`, `"position":2`, `"aheadHidden":1`} {
-		if !strings.Contains(string(response.Patch), part) {
-			t.Errorf("the patch has no %s: %s", part, response.Patch)
-		}
-	}
+	require.Says(t, "the patch", string(response.Patch), `"path":"/status"`, `"reason":"QueueStopped"`, `"position":2`, `"aheadHidden":1`)
 	if strings.Contains(string(response.Patch), "team-0") {
 		t.Errorf("the patch names a unit that alice may not list: %s", response.Patch)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // fails runs a command with a kubeconfig, and checks that it fails with one line that contains the words.
@@ -20,11 +22,7 @@ func fails(t *testing.T, kubeconfig string, words []string, args ...string) {
 	if code != 1 || out != "" || strings.Count(errs, "\n") != 1 {
 		t.Errorf("%v: exit status %d, stdout %q, stderr %q", args, code, out, errs)
 	}
-	for _, word := range words {
-		if !strings.Contains(errs, word) {
-			t.Errorf("%v: %q does not say %q", args, errs, word)
-		}
-	}
+	require.Says(t, args, errs, words...)
 }
 
 func TestAClusterThatDoesNotAnswerIsOneLine(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // four are the jobs of docs/tasks/see-why-a-job-waits.md.
@@ -93,11 +95,7 @@ func says(t *testing.T, a *api, wantCode int, words []string, args ...string) {
 	if code != wantCode || out != "" || strings.Count(errs, "\n") != 1 {
 		t.Errorf("%v: exit status %d, want %d; stdout %q, stderr %q", args, code, wantCode, out, errs)
 	}
-	for _, word := range words {
-		if !strings.Contains(errs, word) {
-			t.Errorf("%v: %q does not say %q", args, errs, word)
-		}
-	}
+	require.Says(t, args, errs, words...)
 }
 
 func TestListShowsTheUnitsThatHaveNotEnded(t *testing.T) {

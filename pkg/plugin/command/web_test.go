@@ -81,11 +81,7 @@ func (p *pages) shows(page string, wants ...string) string {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	require.NoError(p.t, err)
-	for _, want := range wants {
-		if !strings.Contains(string(body), want) {
-			p.t.Errorf("%s does not show %q:\n%s", page, want, body)
-		}
-	}
+	require.Says(p.t, page, string(body), wants...)
 	return string(body)
 }
 

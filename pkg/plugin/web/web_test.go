@@ -299,11 +299,7 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 		if code != http.StatusOK {
 			t.Errorf("%s: status %d", page, code)
 		}
-		for _, want := range wants {
-			if !strings.Contains(body, want) {
-				t.Errorf("%s does not show %q:\n%s", page, want, body)
-			}
-		}
+		require.Says(t, page, body, wants...)
 	}
 	b.get("/?phase=Running&phase=&kind=Job&reason=MaxJobs&queue=q&from=200")
 	asked := c.asked.Load()

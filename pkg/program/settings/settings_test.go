@@ -136,23 +136,14 @@ func TestAFileThatIsWrongIsRefusedWithFileFieldAndWhatIsKnown(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, file, err := readFile(t, c.text)
-			if err == nil {
-				t.Fatal("accepted")
-			}
-			for _, word := range append(c.words, file) {
-				if !strings.Contains(err.Error(), word) {
-					t.Errorf("%q does not say %q", err, word)
-				}
-			}
+			require.ErrorSays(t, err, append(c.words, file)...)
 		})
 	}
 }
 
 func TestAFileThatIsNotThereIsRefused(t *testing.T) {
 	err := (&thing{}).declare().Read([]string{"--config=/no/such/file"}, nil)
-	if err == nil || !strings.Contains(err.Error(), "--config: open /no/such/file") {
-		t.Errorf("error is %v", err)
-	}
+	require.ErrorSays(t, err, "--config: open /no/such/file")
 }
 
 func TestWhatAFlagAddsUpCountsAlone(t *testing.T) {
@@ -204,9 +195,7 @@ func TestASettingThatLacksItsFlagOrItsFieldIsAFault(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			set := settings.New("thing", "ThingConfiguration")
 			set.Group("All", c.of...)
-			if err := set.Read(nil, nil); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error is %v", err)
-			}
+			require.ErrorSays(t, set.Read(nil, nil), c.want)
 		})
 	}
 }
@@ -214,11 +203,7 @@ func TestASettingThatLacksItsFlagOrItsFieldIsAFault(t *testing.T) {
 func TestHelpHasHeadingsAndNamesTheVariables(t *testing.T) {
 	var out strings.Builder
 	(&thing{}).declare().Help(&out)
-	for _, want := range []string{"General flags:", "All flags:", "--config", "--version", "Environment variable: ThingName"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("it lacks %q:\n%s", want, out.String())
-		}
-	}
+	require.Says(t, "the help", out.String(), "General flags:", "All flags:", "--config", "--version", "Environment variable: ThingName")
 }
 
 func FuzzAFileIsReadOrRefused(f *testing.F) {

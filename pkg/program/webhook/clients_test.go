@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -124,8 +123,6 @@ func TestAFileWithoutACAIsAnError(t *testing.T) {
 	require.NoError(t, os.WriteFile(empty, []byte("none"), 0o600))
 	for file, want := range map[string]string{empty: "has no certificate in PEM format", empty + ".none": "no such file"} {
 		_, err := Start(t.Context(), Options{Settings: Settings{Address: "127.0.0.1:0", ClientCA: file}, Client: newWorld(t).client, Namespace: namespace, Service: service})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--webhook-client-ca-file") {
-			t.Errorf("%s: error %v", file, err)
-		}
+		require.ErrorSays(t, err, want, "--webhook-client-ca-file")
 	}
 }

@@ -461,11 +461,7 @@ func TestAReviewIsAnswered(t *testing.T) {
 			if status != test.status || result != test.result {
 				t.Errorf("status %d, result %s: %s", status, result, body)
 			}
-			for _, text := range test.says {
-				if !strings.Contains(body, text) {
-					t.Errorf("%s does not contain %s", body, text)
-				}
-			}
+			require.Says(t, "the answer", body, test.says...)
 			if test.status == 200 {
 				var answered admissionv1.AdmissionReview
 				if err := json.Unmarshal([]byte(body), &answered); err != nil || answered.Kind != "AdmissionReview" {

@@ -10,6 +10,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestInvalidTrees(t *testing.T) {
@@ -61,11 +62,7 @@ func TestInvalidTrees(t *testing.T) {
 				if !slices.Equal(invalid.Faults, c.want) {
 					t.Fatalf("faults\n  %s\nwant\n  %s", strings.Join(invalid.Faults, "\n  "), strings.Join(c.want, "\n  "))
 				}
-				for _, fault := range c.want {
-					if !strings.Contains(err.Error(), fault) {
-						t.Errorf("the error %q does not say %q", err, fault)
-					}
-				}
+				require.Says(t, "the error", err.Error(), c.want...)
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/simulator"
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func quantities(pairs ...string) map[string]resource.Quantity {
@@ -174,14 +175,7 @@ func TestAFileWithoutOneTreeIsRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := quotatree.Read(strings.NewReader(c.text), "tree.yaml")
-			if err == nil {
-				t.Fatal("it was read")
-			}
-			for _, word := range c.words {
-				if !strings.Contains(err.Error(), word) {
-					t.Errorf("%q does not say %q", err, word)
-				}
-			}
+			require.ErrorSays(t, err, c.words...)
 		})
 	}
 }

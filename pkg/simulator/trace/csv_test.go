@@ -129,20 +129,8 @@ func TestAFaultOfACSVFileSaysWhereItIsAndWhatToDo(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := trace.Read(strings.NewReader(c.text), "jobs", trace.Options{Format: trace.CSV, GPUResource: gpu})
-			expectFault(t, err, c.words)
+			require.ErrorSays(t, err, c.words...)
 		})
-	}
-}
-
-func expectFault(t *testing.T, err error, words []string) {
-	t.Helper()
-	if err == nil {
-		t.Fatal("it was read")
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%q does not say %q", err, word)
-		}
 	}
 }
 

@@ -86,7 +86,7 @@ func TestAFaultOfALogSaysWhereItIsAndWhatToDo(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := trace.Read(strings.NewReader(c.text), "jobs", trace.Options{Format: trace.SWF, Tenant: trace.User})
-			expectFault(t, err, c.words)
+			require.ErrorSays(t, err, c.words...)
 		})
 	}
 }

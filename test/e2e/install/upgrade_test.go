@@ -11,6 +11,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // Jobs are queued and run while kube-queue is installed, upgraded, rolled back, uninstalled and
@@ -196,9 +197,5 @@ func (s *stage) expectKept() {
 
 func expectWords(t *testing.T, text string, words ...string) {
 	t.Helper()
-	for _, word := range words {
-		if !strings.Contains(text, word) {
-			t.Errorf("%q is missing in:\n%s", word, text)
-		}
-	}
+	require.Says(t, "the text", text, words...)
 }

@@ -16,6 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/test/built"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var (
@@ -69,11 +70,7 @@ func succeeds(t *testing.T, words []string, args ...string) result {
 	if r.code != 0 || r.errors != "" {
 		t.Errorf("%v: exit status %d\n%s%s", args, r.code, r.out, r.errors)
 	}
-	for _, word := range words {
-		if !strings.Contains(r.out, word) {
-			t.Errorf("%v does not show %q:\n%s", args, word, r.out)
-		}
-	}
+	require.Says(t, args, r.out, words...)
 	return r
 }
 
@@ -84,9 +81,5 @@ func fails(t *testing.T, words []string, args ...string) {
 	if r.code != 1 || r.out != "" || strings.Count(r.errors, "\n") != 1 {
 		t.Errorf("%v: exit status %d, stdout %q, stderr %q", args, r.code, r.out, r.errors)
 	}
-	for _, word := range words {
-		if !strings.Contains(r.errors, word) {
-			t.Errorf("%v: %q does not say %q", args, r.errors, word)
-		}
-	}
+	require.Says(t, args, r.errors, words...)
 }

@@ -17,6 +17,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // tree has two groups that share 4 cpu.
@@ -163,11 +164,7 @@ func TestThePluginOnACluster(t *testing.T) {
 			if r.code != c.code {
 				t.Errorf("%v: exit status %d, want %d\n%s%s", c.args, r.code, c.code, r.out, r.errors)
 			}
-			for _, word := range c.words {
-				if !strings.Contains(r.out, word) {
-					t.Errorf("%v does not show %q:\n%s%s", c.args, word, r.out, r.errors)
-				}
-			}
+			require.Says(t, c.args, r.out, c.words...)
 		}
 	})
 	t.Run("a tenant is told when jobs would start", func(t *testing.T) {
@@ -193,11 +190,7 @@ func TestThePluginOnACluster(t *testing.T) {
 			if r.code != 0 || r.errors != down+"\n" {
 				t.Errorf("%s: exit status %d, stderr %q", args, r.code, r.errors)
 			}
-			for _, word := range words {
-				if !strings.Contains(r.out, word) {
-					t.Errorf("%s does not show %q:\n%s", args, word, r.out)
-				}
-			}
+			require.Says(t, args, r.out, words...)
 		}
 		succeeds(t, []string{"job/large"}, "list", "-n", "team-a")
 		r := kubeQueue(t, "why", "large", "-n", "team-a", "--as", tenant)

@@ -107,9 +107,7 @@ func TestErrorOfABuildContainsTheCompilerOutput(t *testing.T) {
 	broken.Package = "./broken"
 	builder := newBuilder(t, source, &bytes.Buffer{})
 	_, err := builder.Ensure(context.Background(), []Component{component, broken})
-	if err == nil || !strings.Contains(err.Error(), "build hello") || !strings.Contains(err.Error(), "undefined: undefinedFunction") {
-		t.Errorf("got %v", err)
-	}
+	require.ErrorSays(t, err, "build hello", "undefined: undefinedFunction")
 	// Earlier results are kept.
 	checkOnlyResults(t, builder.Cache, 1)
 }
