@@ -54,9 +54,7 @@ func TestAUnitAtTheBoundsIsWithinThem(t *testing.T) {
 	if len(longest) != ResourceName {
 		t.Fatalf("the longest name has %d characters", len(longest))
 	}
-	if err := Check(largest()); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, Check(largest()))
 }
 
 func TestAUnitBeyondABoundReportsFieldLengthAndLimit(t *testing.T) {

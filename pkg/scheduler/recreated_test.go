@@ -42,9 +42,7 @@ func TestLateEventsOfADeletedUnitDoNotAffectTheUnitThatReplacedIt(t *testing.T) 
 	if plan, _ = core.Next(now); len(plan) != 0 {
 		t.Errorf("the plan is %+v, want none: 3 of 4 cpu are used by the unit that was created again", plan)
 	}
-	if err := core.Check(); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, core.Check())
 	core.Apply(now, scheduler.UnitGone{Key: "a/one", UID: "new"})
 	if plan, _ = core.Next(now); len(plan) != 1 || plan[0].Key != "a/two" {
 		t.Errorf("the plan is %+v, want a Dequeue of a/two", plan)

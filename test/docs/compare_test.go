@@ -71,17 +71,13 @@ func TestANameOfThePageStaysTheSameInTheCluster(t *testing.T) {
 		t.Errorf("the command is %q", got)
 	}
 	err := names.Compare("NAME          PHASE\ntrain-rsswq   Enqueued\ntrain-s2vjb   Running\n", "NAME          PHASE\ntrain-bbbbb   Running\ntrain-ccccc   Enqueued\n")
-	if err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
 	err = names.Compare("NAME          PHASE\ntrain-rsswq   Enqueued\ntrain-s2vjb   Running\n", "NAME          PHASE\ntrain-bbbbb   Enqueued\ntrain-ccccc   Running\n")
 	if err == nil {
 		t.Error("the jobs were swapped, and no difference was found")
 	}
 	// Pods of one job, created and deleted.
-	if err := names.Compare("NAME\nCreated a-22222\nCreated a-44444\nDeleted a-22222\nDeleted a-44444", "NAME\nCreated a-55555\nCreated a-66666\nDeleted a-66666\nDeleted a-55555"); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, names.Compare("NAME\nCreated a-22222\nCreated a-44444\nDeleted a-22222\nDeleted a-44444", "NAME\nCreated a-55555\nCreated a-66666\nDeleted a-66666\nDeleted a-55555"))
 }
 
 // A table whose rows are not aligned with the header would be compared wrongly.

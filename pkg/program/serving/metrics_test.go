@@ -160,9 +160,7 @@ func TestMetricsAreServedByHTTPSToWhoMay(t *testing.T) {
 			t.Errorf("status %d, and no %s", status, want)
 		}
 	}
-	if err := certificate.VerifyHostname("thing.ns.svc"); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, certificate.VerifyHostname("thing.ns.svc"))
 	if status, body, _ := get(t, "https://"+address+"/metrics", "other"); status != http.StatusForbidden || strings.Contains(body, "kube_queue") {
 		t.Errorf("another is answered %d, %s", status, body)
 	}

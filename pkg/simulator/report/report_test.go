@@ -269,9 +269,7 @@ func TestAReportOnNothingHasNoFigureThatIsNone(t *testing.T) {
 		paper := &report.Paper{Reports: []*report.Report{of(t, s)}}
 		var out strings.Builder
 		// JSON has no NaN and no infinity.
-		if err := paper.JSON(&out); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, paper.JSON(&out))
 		out.Reset()
 		if err := paper.Table(&out); err != nil || strings.Contains(out.String(), "NaN") || strings.Contains(out.String(), "Inf") {
 			t.Errorf("error %v, table\n%s", err, &out)

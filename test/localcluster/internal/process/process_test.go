@@ -82,9 +82,7 @@ func TestGroupEndsWithItsLeader(t *testing.T) {
 	<-p.Done()
 	// The child was already killed. It may be a zombie.
 	child.StartTicks, _ = startTicks(child.PID)
-	if err := WaitGone([]Identity{child}, soon); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, WaitGone([]Identity{child}, soon))
 }
 
 func TestChildrenDieWithAKilledStarter(t *testing.T) {
@@ -102,9 +100,7 @@ func TestChildrenDieWithAKilledStarter(t *testing.T) {
 	}
 	require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
 	_ = cmd.Wait()
-	if err := WaitGone([]Identity{child}, soon); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, WaitGone([]Identity{child}, soon))
 }
 
 func TestProcessWithAReusedPIDIsNotKilled(t *testing.T) {
@@ -113,9 +109,7 @@ func TestProcessWithAReusedPIDIsNotKilled(t *testing.T) {
 	if stranger.Alive() {
 		t.Error("Alive is true for another process with the same PID")
 	}
-	if err := stranger.Kill(soon); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, stranger.Kill(soon))
 	if !p.Alive() {
 		t.Error("the other process was killed")
 	}
@@ -137,9 +131,7 @@ func TestMarkedProcessesAreFound(t *testing.T) {
 	}
 	p.Stop(0)
 	// Stop waits only for the leader. The killed child may exit later.
-	if err := WaitGone(both, soon); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, WaitGone(both, soon))
 	if found := Marked("PROCESS_TEST_MARK", value); len(found) != 0 {
 		t.Errorf("found %v after the end", found)
 	}
