@@ -177,6 +177,11 @@ func (th *thing) terminate(user string, grace int) {
 	th.write(user, "delete", "", 200)
 }
 
+// collect deletes all objects of the kind.
+func (th *thing) collect(user string) map[string]any {
+	return th.s.entry(user, "deletecollection", th.resource, "", "default", "", 200, map[string]any{"kind": "List", "items": []any{th.obj}})
+}
+
 // loseOwners removes the owners of a pod.
 func (th *thing) loseOwners() { onlyMetadata(th.patch(collector, "metadata.ownerReferences", nil)) }
 

@@ -311,9 +311,11 @@ var objectVerbs = map[string]func(th *thing, user string, args []string){
 	"repeat": func(th *thing, user string, _ []string) { // a write that changes nothing
 		th.s.entry(user, "patch", th.resource, "", "default", th.text("metadata.name"), 200, th.obj)
 	},
-	// collection deletes all objects of a kind. The response has one of them.
-	"collection": func(th *thing, user string, _ []string) {
-		th.s.entry(user, "deletecollection", th.resource, "", "default", "", 200, map[string]any{"kind": "List", "items": []any{th.obj}})
+	// collection deletes all objects of a kind, and collectnow does so without a grace period. The response has one
+	// of them.
+	"collection": func(th *thing, user string, _ []string) { th.collect(user) },
+	"collectnow": func(th *thing, user string, _ []string) {
+		th.collect(user)["requestObject"] = map[string]any{"kind": "DeleteOptions", "gracePeriodSeconds": 0}
 	},
 	"remove":    func(th *thing, user string, _ []string) { th.remove(user) },
 	"removepod": func(th *thing, user string, _ []string) { th.terminate(user, 0) },

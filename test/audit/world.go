@@ -11,8 +11,8 @@ import "time"
 // judgment depends on it, or on what changed between the writes before and after.
 //
 // A unit that is unclear, or whose job has ended or is gone, holds nothing. A pod no longer counts after a delete
-// without a response, after a 404, or when another pod has its name. It does not count either if its unit is gone and
-// a new process decides that never saw the unit.
+// without a response or without a grace period, after a 404, or when another pod has its name. It does not count
+// either if its unit is gone and a new process decides that never saw the unit.
 type world struct {
 	settings
 	end     time.Time // of the log
@@ -173,6 +173,8 @@ func (s *world) apply(w *write) *change {
 	default:
 		if w.gone {
 			s.applyGone(c)
+		} else if p := s.pods[w.uid]; p != nil && w.forced {
+			s.question(&p.object)
 		}
 	}
 	s.settle(c)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/test/audit/log"
 )
@@ -36,6 +37,8 @@ type write struct {
 	own bool
 	// gone reports that the object does not exist after the write.
 	gone bool
+	// forced reports that the write ended the grace period of an object that had finalizers, and may still have them.
+	forced bool
 	// body has the facts of the object; see decoders. It is nil for other kinds, or if the response
 	// contains no object.
 	body any
@@ -124,7 +127,7 @@ func decodeLine(number int, line []byte) decoded {
 	case len(e.ResponseObject) == 0:
 		out.bare = !out.cut
 	case w.verb == "deletecollection":
-		out.writes, out.err = w.collection(e.ResponseObject)
+		out.writes, out.err = w.collection(e)
 	default:
 		out.err = w.answer(d, e.ResponseObject)
 	}
@@ -203,22 +206,31 @@ func gone(m *metav1.ObjectMeta) bool {
 
 // collection splits the delete of a collection into one delete for each object. The response
 // contains the objects as they were before.
-func (w *write) collection(raw json.RawMessage) (writes []*write, err error) {
+func (w *write) collection(e *log.Entry) (writes []*write, err error) {
+	var options metav1.DeleteOptions
+	if len(e.RequestObject) > 0 {
+		if err := json.Unmarshal(e.RequestObject, &options); err != nil {
+			return nil, err
+		}
+	}
 	var list struct {
 		Items []struct {
 			Metadata metav1.ObjectMeta
 			Spec     struct{ NodeName string }
 		}
 	}
-	if err := json.Unmarshal(raw, &list); err != nil || len(list.Items) == 0 {
+	if err := json.Unmarshal(e.ResponseObject, &list); err != nil || len(list.Items) == 0 {
 		return []*write{w}, err
 	}
+	immediate := ptr.Deref(options.GracePeriodSeconds, 1) == 0
 	for _, item := range list.Items {
 		one := *w
 		one.identify(&item.Metadata)
 		one.Revision = 0
-		// A pod on a node still has to terminate, and an object with finalizers waits for them.
-		one.gone = len(item.Metadata.Finalizers) == 0 && !(one.resource == "pods" && item.Spec.NodeName != "")
+		// A pod on a node still has its grace period, and an object with finalizers waits for them.
+		terminates := one.resource == "pods" && item.Spec.NodeName != "" && !immediate
+		one.gone = len(item.Metadata.Finalizers) == 0 && !terminates
+		one.forced = immediate && !one.gone
 		writes = append(writes, &one)
 	}
 	return writes, nil
