@@ -170,6 +170,24 @@ func TestAUnitBehindTheFrontIsCorrectedWhenWhatItShowsBecomesFree(t *testing.T) 
 	}
 }
 
+// Its queue tries nothing until the pods of another unit are ready.
+func TestAUnitThatIsNotTriedIsCorrectedWhenWhatItShowsBecomesFree(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.configure(scheduler.QueueChanged{Queue: "root", PodsReady: scheduler.PodsReady{Timeout: time.Hour, Blocks: true}})
+	w.submit("a/ends", cpu("3"))
+	w.settle()
+	w.write("a/ends", ready)
+	w.submit("a/waits", cpu("2"))
+	w.after(2 * time.Second)
+	w.submit("a/starts", cpu("1"))
+	w.after(2 * time.Second)
+	w.finish("a/ends")
+	w.after(2 * time.Second)
+	if found := w.writes("a/waits", scheduler.Explain); len(found) != 2 || found[0].Reason != wellknown.ReasonQuotaExceeded || found[1].Reason != wellknown.ReasonWaitingForPods {
+		t.Errorf("its explanations are %v", found)
+	}
+}
+
 // It is tried again apart from the units that it was refused with, and refused for a cause other than it shows. Both
 // are true then.
 func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testing.T) {

@@ -114,14 +114,14 @@ func (s *Scheduler) hasMore() bool {
 	return len(s.freed) > 0 || len(s.unproven) > 0 || s.grown() || s.claimsStale || s.seekClaimants || len(s.claimants) > 0 || s.hasStaleBookings()
 }
 
-// wakeFreed activates the queues that may have something to try in the freed spaces. If a queue only tries its front, its
-// other units may still show that they lack what is free now.
+// wakeFreed activates the queues that may have something to try in the freed spaces. If a queue only tries its front, or
+// nothing until pods are ready, its other units may still show that they lack what is free now.
 func (s *Scheduler) wakeFreed(now time.Time) {
 	for _, space := range s.freed {
 		s.waitIndex.Wake(space, func(woken *queue.Queue) {
 			q := s.queues[woken.Group.Queue()]
 			s.activate(q)
-			if q.Policy.FrontOnly {
+			if q.Policy.FrontOnly || q.blocks() {
 				s.explainer.lookAt(q, now, CorrectionDelay)
 			}
 		})
