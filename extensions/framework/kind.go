@@ -65,6 +65,8 @@ type Ended struct {
 	Conditions []string
 	Path       []string
 	Values     []string
+	// Label must be "true" as well, because the operator goes on until it is; empty for none.
+	Label string
 }
 
 // Place is where jobs of a kind contain the annotations of their pods. The release changes annotations there, but not

@@ -26,6 +26,9 @@ import (
 // podSet is the name of the only pod set, which represents all pods.
 const podSet = "workflow"
 
+// completed is the label by which Argo knows that nothing of a Workflow is left to do.
+const completed = "workflows.argoproj.io/completed"
+
 type adapter struct{}
 
 // New returns the adapter.
@@ -42,7 +45,7 @@ func (adapter) Kind() framework.Kind {
 		// Whenever Argo writes a status, it also writes the spec in its own spelling, such as 2 for 2000m.
 		Fence: framework.Fence{
 			Declared: true,
-			Ended:    framework.Ended{Path: []string{"status", "phase"}, Values: []string{phaseSucceeded, phaseFailed, phaseError}},
+			Ended:    framework.Ended{Path: []string{"status", "phase"}, Values: []string{phaseSucceeded, phaseFailed, phaseError}, Label: completed},
 		},
 		Places: []framework.Place{{
 			PodSet: podSet, Path: []string{"spec", "podMetadata", "annotations"}, Unless: []string{"spec", "workflowTemplateRef"},
@@ -54,7 +57,7 @@ func (adapter) Kind() framework.Kind {
 			Shows:  "STATUS `Running`, which means only that Argo has seen the Workflow",
 			Counts: "the amounts in annotation `" + wellknown.MinResourcesAnnotation + "`",
 			Ready:  "a pod of it runs: its pods come one after another",
-			Frees:  "phase Succeeded, Failed or Error",
+			Frees:  "phase Succeeded, Failed or Error, with Argo's label `" + completed + ": \"true\"`",
 			Stops:  "no node with a pod is unfinished",
 			Gang:   "`spec.podSpecPatch` can contain any field, but Argo drops `schedulingGroup`, which its version of the API does not have. The pods of a Workflow run one after another",
 		},
@@ -79,7 +82,7 @@ func (adapter) State(object framework.Object) framework.JobState {
 		Stopped:     suspended && status.Phase != "" && !status.nodesHidden() && status.Nodes.Unfinished == 0,
 		Lingers:     lingers(status),
 		Unstoppable: "Argo starts no new pods of a suspended Workflow, but its running pods continue until they end",
-		End:         end(status),
+		End:         end(workflow),
 	}
 }
 
@@ -94,7 +97,13 @@ func lingers(status *Status) string {
 	return ""
 }
 
-func end(status *Status) *framework.End {
+// end reads the label too: Argo writes it together with the phase, and goes on without it. The owner can write both,
+// because there is no subresource status.
+func end(workflow *Workflow) *framework.End {
+	status := &workflow.Status
+	if workflow.Labels[completed] != "true" {
+		return nil
+	}
 	switch status.Phase {
 	case phaseSucceeded, phaseFailed, phaseError:
 		return &framework.End{Succeeded: status.Phase == phaseSucceeded, Reason: "Workflow" + status.Phase, Message: status.Message}

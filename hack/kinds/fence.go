@@ -180,7 +180,11 @@ func endedOf(ended framework.Ended) (string, error) {
 		if len(ended.Path) == 3 {
 			terms = append(terms, fmt.Sprintf("type(%s.orValue('')) == map", field("oldObject", ended.Path[:2])))
 		}
-		return strings.Join(append(terms, fmt.Sprintf("%s.orValue('') in ['%s']", field("oldObject", ended.Path), strings.Join(ended.Values, "', '"))), " && "), nil
+		terms = append(terms, fmt.Sprintf("%s.orValue('') in ['%s']", field("oldObject", ended.Path), strings.Join(ended.Values, "', '")))
+		if ended.Label != "" {
+			terms = append(terms, fmt.Sprintf("%s.orValue('') == 'true'", field("oldObject", []string{"metadata", "labels", ended.Label})))
+		}
+		return strings.Join(terms, " && "), nil
 	case len(ended.Path) > 0:
 		return "", fmt.Errorf("the end at %s is too deep", dotted(ended.Path))
 	default:

@@ -493,7 +493,7 @@ func noReleasedJobGrows(t *testing.T, kind heldKind, _ dynamic.ResourceInterface
 		allowed(t, "a release that starts the clock again", err)
 		_, err = try(t, f.tenant, endedStatus(kind), metav1.PatchOptions{})
 		must(t, err)
-		for _, again := range []string{`{status: {phase: Running}}`, `{status: null}`} {
+		for _, again := range []string{`{status: {phase: Running}}`, `{status: null}`, `{metadata: {labels: null}, status: {nodes: null}}`} {
 			_, err = try(t, f.tenant, again, dryRun)
 			refused(t, err, "that has ended cannot run again")
 		}
@@ -610,7 +610,7 @@ func endedStatus(kind heldKind) string {
 	case "TrainJob":
 		return condition("Complete")
 	case "Workflow":
-		return `{status: {phase: Succeeded}}`
+		return `{metadata: {labels: {workflows.argoproj.io/completed: "true"}}, status: {phase: Succeeded}}`
 	default:
 		return condition("Succeeded")
 	}
