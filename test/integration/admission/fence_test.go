@@ -344,8 +344,10 @@ func changes(kind heldKind) []change {
 	all := []change{
 		{"a label", `{metadata: {labels: {a: b}}}`, false},
 		{"an annotation", `{metadata: {annotations: {a: b}}}`, false},
-		{"no annotation", `{metadata: {annotations: null}}`, false},
 		{"suspended by hand", kind.suspend("true"), false},
+	}
+	if !kind.Kind.Fence.Declared {
+		all = append(all, change{"no annotation", `{metadata: {annotations: null}}`, false})
 	}
 	if kind.manager != "" {
 		all = append(all, change{"another controller", kind.field("managedBy", "kueue.x-k8s.io/multikueue"), true})
@@ -484,7 +486,14 @@ func noReleasedJobGrows(t *testing.T, kind heldKind, _ dynamic.ResourceInterface
 	_, err := try(t, f.queue, `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true", scheduling.x-k8s.io/active: "false", kube-queue/released: null}}, `+
 		strings.TrimPrefix(kind.suspend("true"), "{"), dryRun)
 	allowed(t, "an eviction for good", err)
-	if kind.Kind.Kind == "Workflow" { // Argo runs the templates that it has stored in the status
+	if kind.Kind.Kind == "Workflow" {
+		for _, unsized := range []string{`{metadata: {annotations: null}}`, `{metadata: {annotations: {kube-queue/managed: "false"}}, spec: {suspend: true}}`} {
+			_, err = try(t, f.tenant, unsized, dryRun) // it would be queued again without its size
+			refused(t, err, "keeps the annotation kube-queue/managed")
+		}
+		_, err = try(t, f.tenant, `{metadata: {annotations: {kube-queue/min-resources: null}}}`, dryRun)
+		allowed(t, "no size", err)
+		// Argo runs the templates that it has stored in the status.
 		_, err = try(t, f.admin, `{status: {phase: Running, startedAt: "2026-01-01T00:00:00Z"}}`, metav1.PatchOptions{})
 		must(t, err)
 		_, err = try(t, f.queue, `{status: {storedTemplates: {a: {name: a}}}}`, dryRun)

@@ -257,6 +257,14 @@ spec:
       the finalizer.
     reason: Forbidden
   {{- if eq $kind.kind "Workflow" }}
+  # Without it, the Workflow could be queued again without its size.
+  - expression: >-
+      request.operation != 'UPDATE' || oldObject.metadata.?annotations[?'kube-queue/managed'].orValue('') != 'true'
+      || object.metadata.?annotations[?'kube-queue/managed'].orValue('') == 'true' || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: a {{ $kind.kind }} keeps the annotation kube-queue/managed "true", which requires its size. Leave the
+      annotation, or delete the {{ $kind.kind }}.
+    reason: Forbidden
   # It has no subresource status, so whoever can write it could start it again after its unit has ended.
   - expression: >-
       request.operation != 'UPDATE' || !variables.ended || variables.mayBypass
