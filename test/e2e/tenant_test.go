@@ -351,3 +351,20 @@ func TestAPodThatIsTakenOffItsJobStaysCharged(t *testing.T) {
 	l.Delete(harness.Jobs, "next")
 	l.ExpectFree()
 }
+
+// The fence refuses nothing that the deletion of a namespace needs.
+func TestAManagedNamespaceIsDeletedWithItsRunningJobs(t *testing.T) {
+	l := suite.Env(t, "fenced-gone")
+	suite.Both(t, enabled)
+	l.Manage()
+	l.Tree(`{cpu: "3"}`)
+	l.Apply(harness.Job{Name: "running", CPU: "1", Runs: harness.UntilFinished}.String() +
+		harness.TFJob{Name: "train", Servers: 1, Workers: 1, CPU: "1", Runs: harness.UntilFinished}.String() +
+		harness.Job{Name: "waiting", CPU: "8"}.String())
+	l.WaitForPhase("Job", "running", "Running")
+	l.WaitForPhase("TFJob", "train", "Running")
+	l.WaitForReason("Job", "waiting", "ExceedsMaxQuota")
+	_, err := suite.Kubectl(t.Context(), "delete", "namespace", l.Namespace, "--timeout=2m") // waits until its pods are gone
+	harness.Must(t, err)
+	l.ExpectFree()
+}
