@@ -216,9 +216,10 @@ func (w *world) remove(pod *corev1.Pod) {
 	w.pods = slices.DeleteFunc(w.pods, func(p *corev1.Pod) bool { return p == pod })
 }
 
-// delete begins the deletion of a pod. A pod that does not run is gone immediately.
+// delete begins the deletion of a pod. A pod that does not run is gone immediately, unless its owner has given it a
+// finalizer at the gate.
 func (w *world) delete(pod *corev1.Pod) {
-	if framework.IsGated(pod) || framework.HasEnded(pod) {
+	if framework.IsGated(pod) && rapid.IntRange(0, 3).Draw(w.T, "without a finalizer") > 0 || framework.HasEnded(pod) {
 		w.remove(pod)
 		return
 	}
@@ -370,7 +371,7 @@ func TestPropertyPodsPassOnlyWithinTheirCharge(t *testing.T) {
 		runs := func(p *corev1.Pod) bool { return !framework.IsGated(p) && !framework.HasEnded(p) }
 		for range rapid.IntRange(10, 60).Draw(rt, "steps") {
 			w.now = w.now.Add(11 * time.Second)
-			switch rapid.SampledFrom([]string{"create", "create", "step", "step", "step", "control", "control", "run", "end", "delete", "gone", "evict"}).Draw(rt, "what") {
+			switch rapid.SampledFrom([]string{"create", "create", "step", "step", "step", "control", "control", "run", "end", "delete", "gone", "evict", "resize"}).Draw(rt, "what") {
 			case "create":
 				w.create()
 			case "step":
@@ -395,6 +396,11 @@ func TestPropertyPodsPassOnlyWithinTheirCharge(t *testing.T) {
 				}
 			case "evict":
 				w.evict()
+			case "resize": // at the gate
+				if pod := w.one("pod", framework.IsGated); pod != nil {
+					cpu := rapid.SampledFrom([]string{"1", "2"}).Draw(rt, "cpu")
+					pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+				}
 			}
 			w.check()
 		}
@@ -412,7 +418,7 @@ func TestPropertyPodsPassOnlyWithinTheirCharge(t *testing.T) {
 			w.check()
 			w.control()
 		}
-		waiting := slices.DeleteFunc(slices.Clone(w.pods), func(p *corev1.Pod) bool { return !framework.IsGated(p) })
+		waiting := slices.DeleteFunc(slices.Clone(w.pods), func(p *corev1.Pod) bool { return !framework.IsGated(p) || p.DeletionTimestamp != nil })
 		if len(waiting) >= w.size {
 			var names []string
 			for _, pod := range waiting {

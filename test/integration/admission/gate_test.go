@@ -209,6 +209,7 @@ func TestNobodyTakesAPodPastItsGate(t *testing.T) {
 		{"no mark", "waits", `{metadata: {annotations: {scheduling.x-k8s.io/suspend: null}}}`, "only kube-queue changes annotation scheduling.x-k8s.io/suspend", onlyOwn},
 		{"a controller that is queued", "waits", `{` + job + `}`, "cannot become or stop being a part", onlyOwn},
 		{"another image", "waits", `{spec: {containers: [{name: c, image: j}]}}`, "", onlyGate},
+		{"a finalizer", "waits", `{metadata: {finalizers: [example.com/a]}}`, "", onlyOwn},
 		{"other keys", "waits", `{metadata: {labels: {a: b}, annotations: {c: d}}}`, "", ""},
 		{"no label after the release", "runs", `{metadata: {labels: null}}`, "only kube-queue changes label kube-queue/gated", onlyOwn},
 		{"another release", "runs", `{metadata: {annotations: {kube-queue/released: null}}}`, "only kube-queue changes annotation kube-queue/released", ""},
@@ -225,9 +226,23 @@ func TestNobodyTakesAPodPastItsGate(t *testing.T) {
 			}
 		})
 	}
+	dryRuns := []string{metav1.DryRunAll}
+	wantError(t, g.tenant.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "waits"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}},
+		metav1.CreateOptions{DryRun: dryRuns}), "non-empty .spec.schedulingGates")
+	for _, subresource := range []string{"ephemeralcontainers", "resize"} {
+		pod, err := g.tenant.Patch(t.Context(), "waits", types.StrategicMergePatchType, toJSON(t, strings.Replace(release, "spec: {", "spec: {ephemeralContainers: [{name: e, image: i}], ", 1)),
+			metav1.PatchOptions{DryRun: dryRuns}, subresource)
+		if apierrors.IsNotFound(err) && subresource == "resize" { // before Kubernetes 1.33
+			continue
+		}
+		must(t, err)
+		if _, released := pod.Annotations[wellknown.ReleasedAnnotation]; released || !gated(pod) {
+			t.Errorf("%s: annotations %v, gates %v", subresource, pod.Annotations, pod.Spec.SchedulingGates)
+		}
+	}
 	jobController := podsOf(t, g.namespace, "system:serviceaccount:kube-system:job-controller")
 	allowed(t, "the Job controller adopts a queued pod", patch(jobController, "waits", `{`+job+`}`, metav1.DryRunAll))
-	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+	dryRun := metav1.DeleteOptions{DryRun: dryRuns}
 	allowed(t, "job-extensions evicts a queued pod", g.extensions.Delete(t.Context(), "runs", dryRun))
 	forbidden(t, "job-extensions deletes another pod", g.extensions.Delete(t.Context(), "plain", dryRun), "job-extensions changes and deletes only pods with label")
 	allowed(t, "the owner deletes a waiting pod", g.tenant.Delete(t.Context(), "waits", dryRun))

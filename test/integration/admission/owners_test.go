@@ -20,7 +20,8 @@ import (
 // podsOf is a client for the pods of a managed namespace, as a user with all rights on them.
 func podsOf(t *testing.T, ns, user string) typedv1.PodInterface {
 	t.Helper()
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "pods-"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"*"}}}}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "pods-"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Verbs: []string{"*"},
+		Resources: []string{"pods", "pods/binding", "pods/ephemeralcontainers", "pods/resize"}}}}
 	created, err := core(t).RbacV1().Roles(ns).Create(t.Context(), role, metav1.CreateOptions{})
 	must(t, err)
 	grant(t, ns, "Role", created.Name, user)
