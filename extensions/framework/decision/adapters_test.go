@@ -3,6 +3,7 @@ package decision_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -237,5 +238,47 @@ func TestGrown(t *testing.T) {
 				t.Errorf("it has grown by %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+// Nothing lowers what an owner has raised. The autoscaler of a RayJob has scaled a RayCluster that is deleted.
+func TestAnEvictedJobRequestsTheSizeThatItsOwnerWrote(t *testing.T) {
+	const fewer = `kube-queue/min-count: "main=2", kube-queue/original-count: "main=4", kube-queue/admitted-count: "main=2"`
+	const ray = `{metadata: {name: a}, spec: {submissionMode: HTTPMode, rayClusterSpec: {enableInTreeAutoscaling: true, autoscalerOptions: {version: v2},
+		headGroupSpec: {` + onePod + `}, workerGroupSpecs: [{groupName: w, replicas: 2, maxReplicas: 9, ` + onePod + `}]}}}`
+	for _, test := range []struct {
+		name        string
+		adapter     framework.Adapter
+		job, scaled string
+		// has is the size before the eviction, and requests are the pod sets afterwards.
+		has      map[string]int32
+		requests string
+	}{
+		{"a Job that was raised", job.New(), jobWith("", "parallelism: 6"), "", map[string]int32{"main": 6}, "main=-/6"},
+		{"one that was released with fewer pods", job.New(), jobWith(fewer, "parallelism: 2"), "", map[string]int32{"main": 2}, "main=2/4"},
+		{"one that was then raised", job.New(), jobWith(fewer, "parallelism: 6"), "", map[string]int32{"main": 6}, "main=2/6"},
+		{"a RayJob", rayjob.New(), ray, `{spec: {workerGroupSpecs: [{groupName: w, replicas: 9}]}}`, map[string]int32{"w": 9}, "head=-/1 w=-/2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var scaled framework.Object
+			if reader, scales := test.adapter.(framework.ScaledReader); scales {
+				scaled = reader.NewScaled()
+				require.NoError(t, yaml.Unmarshal([]byte(test.scaled), scaled))
+			}
+			object := decode(t, test.adapter, test.job)
+			if has := test.adapter.(framework.Growing).Growing(object, scaled); !maps.Equal(has, test.has) {
+				t.Errorf("before the eviction it has %v", has)
+			}
+			patch, err := decision.Restored(test.adapter, object)
+			require.NoError(t, err)
+			if got := counts(desiredOf(t, test.adapter, patched(t, test.job, patch)).Spec.PodSets); got != test.requests {
+				t.Errorf("it requests %s, want %s", got, test.requests)
+			}
+		})
+	}
+	grown := []*v1alpha1.QueueUnit{growingUnit(4, v1alpha1.PhaseRunning)}
+	growth, err := decision.GrowthOf(growingUnit(2, v1alpha1.PhaseEnqueued), grown, map[string]int32{"workers": 6}, nil, "")
+	if err != nil || len(growth.Leave) != 1 || len(growth.Create)+len(growth.Resize) > 0 {
+		t.Errorf("its growth does not leave: %+v, %v", growth, err)
 	}
 }
