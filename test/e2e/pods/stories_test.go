@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,8 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/test/audit"
+	"kube-queue.dev/kube-queue/test/audit/log"
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
@@ -184,6 +187,40 @@ func TestAGroupIsOneJob(t *testing.T) {
 	e.Delete(harness.Pods, "f")
 	e.Delete(harness.Pods, "g")
 	e.ExpectFree()
+}
+
+// Opening the gate of a pod is a write. Pods without a mark cost kube-queue nothing.
+func TestEachQueuedPodCostsAWriteAndOthersNone(t *testing.T) {
+	e := env{suite.Env(t, "writes"), t}
+	e.QueuePods()
+	suite.Both(t, "pod")
+	e.TreeOf(`{name: writes, namespaces: [writes], max: {cpu: "4"}}`)
+	e.Apply(strings.Replace(marked("plain", "1", "", 0), "scheduling.x-k8s.io/suspend", "example.com/a", 1))
+	e.Apply(marked("one", "1", "", 0))
+	e.Apply(marked("a", "1", "pair", 2))
+	e.Apply(marked("b", "1", "pair", 2))
+	e.runs("plain", "one", "a", "b")
+	e.WaitForPhase("Pod", "one", v1alpha1.PhaseRunning)
+	e.WaitForPhase("PodGroup", "pair", v1alpha1.PhaseRunning)
+	for _, name := range []string{"plain", "one", "a", "b"} {
+		e.Delete(harness.Pods, name)
+	}
+	e.ExpectFree()
+	writes := map[string]int{}
+	harness.Must(t, suite.CompleteAuditLog(t.Context()))
+	harness.Must(t, log.Open(suite.AuditLog).Read(func(_ int, line []byte) error {
+		entry, err := log.Parse(line)
+		if err != nil || !entry.Write() || !log.Success(entry.Code()) || entry.ObjectRef.Namespace != "writes" || entry.By() != audit.Controller && entry.By() != audit.Extensions {
+			return err
+		}
+		if ref := entry.ObjectRef; ref.Resource == "pods" || strings.HasPrefix(ref.Name, "plain") {
+			writes[ref.Name]++
+		}
+		return nil
+	}))
+	if want := map[string]int{"one": 1, "a": 1, "b": 1}; !maps.Equal(writes, want) {
+		t.Errorf("kube-queue wrote %v, want %v", writes, want)
+	}
 }
 
 var (
