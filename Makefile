@@ -99,7 +99,7 @@ verify: ## Check formatting, vet, staticcheck, tidy modules and generated files
 # The targets without a cluster use what the others leave idle.
 WITHOUT_CLUSTER := verify test-unit test-race test-chart test-alerts test-images
 WITH_CLUSTER := test-cluster test-localcluster
-ONLY_IN_ALL := test-examples test-failover test-upgrade test-storm test-versions test-native-gangs test-random test-flood
+ONLY_IN_ALL := test-examples test-failover test-upgrade test-storm test-pods test-growth test-versions test-native-gangs test-random test-flood
 # Runs targets one after the other, and measures each.
 RUN = run() { for target in "$$@"; do $(TOOLS)/testprofile step $$target $(MAKE) --no-print-directory SHORT=$(SHORT) $$target || failed=1; done; }; failed=0
 
@@ -208,6 +208,14 @@ test-e2e: tools ## Run the end-to-end tests with the real operators, and the com
 .PHONY: test-storm
 test-storm: ## Run 200 jobs under ResourceQuotas in addition to pods outside of the queue (make test: 36)
 	go test -count=1 -v -timeout 20m ./test/e2e/resourcequota -run Storm -storm=200
+
+.PHONY: test-pods
+test-pods: ## Queue 1,000 pods and 100 groups through 3 quotas, with both backends (make test: 60 and 10)
+	go test -count=1 -v -timeout 60m ./test/e2e/pods -run ManyPods -single=1000 -groups=100
+
+.PHONY: test-growth
+test-growth: ## Change the size of a growing job 200 times while both programs are killed (make test: 15)
+	go test -count=1 -v -timeout 20m ./test/e2e/pods -run Growing -scales=200
 
 .PHONY: test-failover
 test-failover: ## Kill, freeze and disconnect 20 leaders while 500 jobs run (make test: 2 leaders, 16 jobs)
