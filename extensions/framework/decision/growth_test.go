@@ -280,6 +280,20 @@ func TestAJobAsksOnceForAllItsPods(t *testing.T) {
 	}
 }
 
+// Version v2 of Ray's autoscaler deletes workers that wait for long: it lowers the number of replicas, and raises it again.
+func TestAnAutoscalerThatAddsItsWorkersAgainKeepsThePlaceOfItsJob(t *testing.T) {
+	w := &growingWorld{TB: t, let: map[types.UID]int{}, unit: growingUnit(4, v1alpha1.PhaseRunning)}
+	w.unit.Spec.SubmissionTime = new(metav1.NewMicroTime(time.Unix(1, 0)))
+	for _, wanted := range []int32{8, 4, 8} {
+		w.wanted = wanted
+		w.operate()
+		w.step()
+		if asks := wanted > 4; asks != (len(w.grown) == 1) || asks && !w.grown[0].Spec.SubmissionTime.Equal(w.unit.Spec.SubmissionTime) || w.passed() != 4 {
+			t.Fatalf("with %d workers, %d units ask, and %d workers have passed", wanted, len(w.grown), w.passed())
+		}
+	}
+}
+
 func growingUnit(count int32, phase v1alpha1.QueueUnitPhase) *v1alpha1.QueueUnit {
 	return &v1alpha1.QueueUnit{Spec: v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "workers", Count: count}}},
 		Status: v1alpha1.QueueUnitStatus{Phase: phase, Growth: v1alpha1.GrowthGate}}

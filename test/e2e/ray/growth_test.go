@@ -127,7 +127,7 @@ func TestTheMaxLimitsAnAutoscaledCluster(t *testing.T) {
 	l.ExpectFree()
 }
 
-// The cluster of a RayJob grows as a part of its job.
+// The cluster of a RayJob grows as a part of its job. With version v2 of the autoscaler, KubeRay changes its pods.
 func TestTheMaxLimitsTheAutoscaledClusterOfARayJob(t *testing.T) {
 	l := suite.Env(t, "job-growth")
 	l.QueuePods()
@@ -135,7 +135,7 @@ func TestTheMaxLimitsTheAutoscaledClusterOfARayJob(t *testing.T) {
 	l.Manage()
 	l.TreeOf(`{name: job-growth, namespaces: [job-growth], max: {cpu: "6"}}`)
 	l.PatchQueue("root-job-growth", `{"spec":{"growth":"Gate"}}`)
-	job := strings.NewReplacer("rayVersion:", "enableInTreeAutoscaling: true\n    rayVersion:", "maxReplicas: 1", "maxReplicas: 20", ": 1s}", ": "+harness.UntilFinished.String()+"}",
+	job := strings.NewReplacer("rayVersion:", "enableInTreeAutoscaling: true\n    autoscalerOptions: {version: v2}\n    rayVersion:", "maxReplicas: 1", "maxReplicas: 20", ": 1s}", ": "+harness.UntilFinished.String()+"}",
 		"submissionMode:", "shutdownAfterJobFinishes: true\n  submissionMode:").Replace(rayJob("grows"))
 	l.Apply(job)
 	l.WaitForPhase("RayJob", "grows", v1alpha1.PhaseRunning)
