@@ -61,7 +61,7 @@ func (a adapter) Kind() framework.Kind {
 		}},
 		Doc: framework.Doc{
 			Shows:  "STATE `Suspended`, which Trainer shows until the job has ended",
-			Counts: "all replicated jobs of its JobSet",
+			Counts: "as for the JobSet",
 			Ready:  "as for the JobSet",
 			Frees:  "condition Complete or Failed",
 			Stops:  "condition Suspended, and its JobSet is suspended and has no pods",
