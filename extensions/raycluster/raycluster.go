@@ -102,7 +102,12 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 
 // refused returns an error for a spec that the operator rejects, which it also reports only with an event.
 func refused(spec *rayv1.RayClusterSpec) error {
-	group := func(field string, params, resources map[string]string) error {
+	scales := ptr.Deref(spec.EnableInTreeAutoscaling, false)
+	v2 := scales && spec.AutoscalerOptions != nil && ptr.Deref(spec.AutoscalerOptions.Version, "") == rayv1.AutoscalerVersionV2
+	group := func(field string, params, resources map[string]string, restarts corev1.RestartPolicy) error {
+		if v2 && restarts != "" && restarts != corev1.RestartPolicyNever {
+			return fmt.Errorf("the Ray operator rejects restartPolicy %q of %s with version v2 of the autoscaler; remove it, or set it to Never", restarts, field)
+		}
 		if _, labels := params["labels"]; labels {
 			return fmt.Errorf("the Ray operator rejects labels in rayStartParams of %s; write them in labels of the group", field)
 		}
@@ -111,16 +116,16 @@ func refused(spec *rayv1.RayClusterSpec) error {
 		}
 		return nil
 	}
-	if err := group("spec.headGroupSpec", spec.HeadGroupSpec.RayStartParams, spec.HeadGroupSpec.Resources); err != nil {
+	if err := group("spec.headGroupSpec", spec.HeadGroupSpec.RayStartParams, spec.HeadGroupSpec.Resources, spec.HeadGroupSpec.Template.Spec.RestartPolicy); err != nil {
 		return err
 	}
 	for i := range spec.WorkerGroupSpecs {
 		workers := &spec.WorkerGroupSpecs[i]
 		field := fmt.Sprintf("spec.workerGroupSpecs[%d]", i)
-		if err := group(field, workers.RayStartParams, workers.Resources); err != nil {
+		if err := group(field, workers.RayStartParams, workers.Resources, workers.Template.Spec.RestartPolicy); err != nil {
 			return err
 		}
-		if ptr.Deref(spec.EnableInTreeAutoscaling, false) && ptr.Deref(workers.Suspend, false) {
+		if scales && ptr.Deref(workers.Suspend, false) {
 			return fmt.Errorf("the Ray operator rejects %s.suspend with spec.enableInTreeAutoscaling; remove one of them", field)
 		}
 		if seconds := ptr.Deref(workers.IdleTimeoutSeconds, 0); seconds < 0 {

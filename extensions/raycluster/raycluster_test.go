@@ -31,6 +31,18 @@ func TestClustersThatTheOperatorRejectsAreInvalid(t *testing.T) {
 		"labels in parameters": {func(h *rayv1.HeadGroupSpec, _ *rayv1.WorkerGroupSpec) {
 			h.RayStartParams = map[string]string{"labels": "a=b"}
 		}, false, true},
+		"a restart of the head by version v2 of the autoscaler": {func(h *rayv1.HeadGroupSpec, _ *rayv1.WorkerGroupSpec) {
+			h.Template.Spec.RestartPolicy = corev1.RestartPolicyAlways
+		}, true, true},
+		"a restart of workers": {func(_ *rayv1.HeadGroupSpec, w *rayv1.WorkerGroupSpec) {
+			w.Template.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+		}, true, true},
+		"a restart without an autoscaler": {func(_ *rayv1.HeadGroupSpec, w *rayv1.WorkerGroupSpec) {
+			w.Template.Spec.RestartPolicy = corev1.RestartPolicyAlways
+		}, false, false},
+		"no restart": {func(_ *rayv1.HeadGroupSpec, w *rayv1.WorkerGroupSpec) {
+			w.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+		}, true, false},
 		"a negative time of workers": {func(_ *rayv1.HeadGroupSpec, w *rayv1.WorkerGroupSpec) { w.IdleTimeoutSeconds = new(int32(-1)) }, true, true},
 		"resources of the workers in both places": {func(_ *rayv1.HeadGroupSpec, w *rayv1.WorkerGroupSpec) {
 			w.RayStartParams, w.Resources = params, resources
@@ -38,7 +50,8 @@ func TestClustersThatTheOperatorRejectsAreInvalid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: rayv1.RayClusterSpec{EnableInTreeAutoscaling: &test.scales,
-				HeadGroupSpec: rayv1.HeadGroupSpec{Template: template}, WorkerGroupSpecs: []rayv1.WorkerGroupSpec{{GroupName: "g", Template: template}}}}
+				AutoscalerOptions: &rayv1.AutoscalerOptions{Version: new(rayv1.AutoscalerVersionV2)},
+				HeadGroupSpec:     rayv1.HeadGroupSpec{Template: template}, WorkerGroupSpecs: []rayv1.WorkerGroupSpec{{GroupName: "g", Template: template}}}}
 			test.change(&cluster.Spec.HeadGroupSpec, &cluster.Spec.WorkerGroupSpecs[0])
 			if _, err := New().Pods(cluster); (err != nil) != test.fault {
 				t.Errorf("the fault is %v", err)

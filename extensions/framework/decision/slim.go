@@ -58,13 +58,14 @@ func applied(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	return nil
 }
 
-// slimTemplate retains the fields that determine requests, priorities, quota scopes, claims
-// and types of devices.
+// slimTemplate retains the fields that determine requests, priorities, quota scopes, claims, types of devices, and
+// whether an operator accepts the job.
 func slimTemplate(template *corev1.PodTemplateSpec) {
 	spec := &template.Spec
 	*template = corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		InitContainers:        slimContainers(spec.InitContainers),
 		Containers:            slimContainers(spec.Containers),
+		RestartPolicy:         spec.RestartPolicy,
 		PriorityClassName:     spec.PriorityClassName,
 		RuntimeClassName:      spec.RuntimeClassName,
 		Overhead:              spec.Overhead,

@@ -12,6 +12,7 @@ func TestATemplateRetainsWhatIsReadAndNothingElse(t *testing.T) {
 	const given = `
 metadata: {labels: {a: b}}
 spec:
+  restartPolicy: OnFailure
   nodeSelector: {model: h100}
   resourceClaims: [{name: gpu, resourceClaimTemplateName: t}]
   tolerations: [{operator: Exists}]
@@ -27,6 +28,7 @@ spec:
 `
 	const want = `
 spec:
+  restartPolicy: OnFailure
   nodeSelector: {model: h100}
   resourceClaims: [{name: gpu, resourceClaimTemplateName: t}]
   affinity:
