@@ -51,6 +51,8 @@ type claims struct {
 	claimants []string
 	// seekClaimants is whether any unit might be one, because evictions from before the start were seen.
 	seekClaimants bool
+	// endedBefore are the evictions that ended in the last minute before the start, until the queues are known.
+	endedBefore []ended
 	// made is the number of claims that keep room.
 	made int
 	// claimsStale is whether to check that all claimants still fit as planned.
@@ -70,6 +72,12 @@ type claims struct {
 	reclaims   bool
 	timeout    time.Duration
 	minRunTime time.Duration
+}
+
+// ended is the end of an eviction, perhaps for another unit: the objects no longer show why.
+type ended struct {
+	unit *unit
+	at   instant
 }
 
 // claim is the attempt of a waiting unit to get room by evictions.

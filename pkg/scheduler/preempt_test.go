@@ -501,22 +501,31 @@ func TestARestartOrANewTreeDoesNotMakeEvictionsFaster(t *testing.T) {
 			w.plant(owning("root", nil, cpu("10"), owning("a", cpu("6"), cpu(fmt.Sprint(20+i))), owning("b", nil, nil)))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := reclaiming(t, owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", nil, nil)))
-			w.exact = false
-			w.configure(scheduler.QueueChanged{Queue: "root-b", Preemption: scheduler.Preemption{MaxPerMinute: 1}})
-			w.submitAll(cpu("1"), numbered("b", 10)...)
-			w.submit("a/owed", cpu("6"))
-			w.settle()
-			for i := range 5 {
-				w.after(time.Second)
-				change(w, i)
+		for _, stops := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, victims stop: %t", name, stops), func(t *testing.T) {
+				w := reclaiming(t, owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", nil, nil)))
+				w.exact = false
+				w.configure(scheduler.QueueChanged{Queue: "root-b", Preemption: scheduler.Preemption{MaxPerMinute: 1}})
+				w.submitAll(cpu("1"), numbered("b", 10)...)
+				w.submit("a/owed", cpu("6"))
 				w.settle()
-			}
-			if n := len(w.allEvictions()); n != 1 {
-				t.Errorf("%d evictions in 5 s, want 1", n)
-			}
-		})
+				for i := range 5 {
+					w.after(time.Second)
+					if stops {
+						w.stopEvicted()
+					}
+					change(w, i)
+					w.settle()
+				}
+				if n := len(w.allEvictions()); n != 1 {
+					t.Errorf("%d evictions in 5 s, want 1", n)
+				}
+				w.after(time.Minute)
+				if n := len(w.allEvictions()); n != 2 {
+					t.Errorf("%d evictions after another minute, want 2", n)
+				}
+			})
+		}
 	}
 }
 

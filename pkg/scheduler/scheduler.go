@@ -172,6 +172,9 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 		if e.Unit.Reason == wellknown.ReasonPreempting {
 			s.claimants = append(s.claimants, u.key())
 		}
+		if at := instantOf(e.Unit.Eviction.At); !e.Unit.Evicted && at.plus(time.Minute) > instantOf(now) {
+			s.endedBefore = append(s.endedBefore, ended{u, at})
+		}
 		s.units[e.Unit.Key] = u
 		s.settle(u, now)
 		return
@@ -403,6 +406,12 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 		u.countedIn, u.countedAs = nil, Waiting
 		s.settle(u, now)
 	}
+	for _, e := range s.endedBefore {
+		if e.unit.queue != nil {
+			e.unit.queue.evicted(e.at)
+		}
+	}
+	s.endedBefore = nil
 	for _, b := range booked { // each stays with its unit
 		if u := b.unit; s.planner != nil && u.queue != nil && u.queue.mayBook(u) && !s.isBookedAbove(u.queue, u) {
 			s.bookFor(u)

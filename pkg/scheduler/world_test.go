@@ -490,7 +490,7 @@ func (w *world) land(i int) {
 			if u.Phase != scheduler.Waiting && u.Phase != scheduler.Reserved || u.Inactive && !u.Restored {
 				w.t.Fatalf("unit %s is released in phase %d, inactive %t", u.Key, u.Phase, u.Inactive)
 			}
-			u.Phase, u.Attempts, u.DequeuedAt, u.Restored = scheduler.Dequeued, s.Attempt, w.now, false
+			u.Phase, u.Attempts, u.DequeuedAt, u.Restored, u.Eviction = scheduler.Dequeued, s.Attempt, w.now, false, scheduler.Eviction{}
 			granted(u, s.Grant.Count)
 			u.Evicted, u.Stopped, u.OverQuota, u.AwaitsPods, u.Unscheduled = false, false, false, s.AwaitsPods, false
 		case scheduler.Reserve:
@@ -500,7 +500,7 @@ func (w *world) land(i int) {
 				w.t.Fatalf("unit %s is requeued in phase %d, stopped %t", u.Key, u.Phase, u.Stopped)
 			}
 			w.forgetChecks(u, &s)
-			u.Phase, u.Evicted, u.Stopped, u.OverQuota, u.Eviction = scheduler.Waiting, false, false, false, scheduler.Eviction{}
+			u.Phase, u.Evicted, u.Stopped, u.OverQuota, u.Eviction = scheduler.Waiting, false, false, false, scheduler.Eviction{At: w.now}
 			u.Unscheduled = false
 			u.AwaitsPods = false
 			granted(u, 0)

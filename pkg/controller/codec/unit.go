@@ -99,9 +99,10 @@ func (c Compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	compact.Status.DequeueTime, compact.Status.RenewTime = unit.Status.DequeueTime, unit.Status.RenewTime
 	compact.Status.RequeueState = unit.Status.RequeueState
 	if evicted := lifecycle.EvictedOf(unit); evicted != nil {
-		compact.Status.Conditions = []metav1.Condition{{Type: evicted.Type, Status: evicted.Status, Reason: evicted.Reason, Message: evicted.Message}}
+		compact.Status.Conditions = []metav1.Condition{{Type: evicted.Type, Status: evicted.Status, Reason: evicted.Reason, Message: evicted.Message,
+			LastTransitionTime: evicted.LastTransitionTime}}
 		if lifecycle.EvictionOf(unit).UnderWay() {
-			compact.Status.Conditions[0].LastTransitionTime, compact.Status.EvictedFor = evicted.LastTransitionTime, unit.Status.EvictedFor
+			compact.Status.EvictedFor = unit.Status.EvictedFor
 		}
 	}
 	if rejection := lifecycle.RejectionOf(unit); rejection != nil {
@@ -266,8 +267,8 @@ func (r Reader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, inva
 	inactive := "spec.active is false; run kubectl kube-queue unpause, or set annotation " + wellknown.ActiveAnnotation + " of the job to \"true\""
 	eviction := lifecycle.EvictionOf(unit)
 	u.Evicted, u.Stopped = eviction.UnderWay(), eviction.Stopped()
-	if u.Evicted {
-		u.Eviction = scheduler.Eviction{At: lifecycle.EvictedOf(unit).LastTransitionTime.Time, For: string(unit.Status.EvictedFor)}
+	if evicted := lifecycle.EvictedOf(unit); evicted != nil {
+		u.Eviction = scheduler.Eviction{At: evicted.LastTransitionTime.Time, For: string(unit.Status.EvictedFor)}
 	}
 	switch eviction {
 	case lifecycle.EvictionByUser:

@@ -96,6 +96,16 @@ func TestAUnitThatWasCreatedByHandCanBeEvicted(t *testing.T) {
 	}
 }
 
+func TestAUnitShowsWhenItsEvictionEnded(t *testing.T) {
+	u := read(t, func(u *schedulingv1alpha1.QueueUnit) {
+		u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionFalse,
+			Reason: string(wellknown.ReasonRequeued), LastTransitionTime: metav1.Unix(200, 0)}}
+	})
+	if u.Evicted || !u.Eviction.At.Equal(time.Unix(200, 0)) {
+		t.Errorf("evicted %t, %+v", u.Evicted, u.Eviction)
+	}
+}
+
 func TestAUnitThatReplacesALostOneIsReadWithTheAttemptOfItsJob(t *testing.T) {
 	read := func(apiVersion string, phase schedulingv1alpha1.QueueUnitPhase, attempts int32) scheduler.Unit {
 		u, err := newTestReader(resources.NewNames()).ReadComplete(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
