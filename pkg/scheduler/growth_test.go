@@ -35,7 +35,9 @@ func (w *world) onlyPods(v resources.Vector) (rest resources.Vector) {
 // A job and its growth are charged for what both were admitted with, or what all pods request if that is more. A
 // restart of the controller, which may see the units in any order, changes nothing.
 func TestPropertyAJobAndItsGrowthAreChargedOnceForTheirPods(t *testing.T) {
+	law := judge(t, "a job and its growth are charged once")
 	rapid.Check(t, func(t *rapid.T) {
+		grown := false
 		w := newWorld(t, roundRobin(), leaf("a", cpu("40"), "a"))
 		w.exact = false
 		made := 0
@@ -92,6 +94,7 @@ func TestPropertyAJobAndItsGrowthAreChargedOnceForTheirPods(t *testing.T) {
 					if holds(u) {
 						amount, _ := u.Demand.Requests.Get(id)
 						admitted[u.Owner] += amount
+						grown = grown || u.Growth
 						if !u.Growth {
 							jobs++
 						}
@@ -110,6 +113,7 @@ func TestPropertyAJobAndItsGrowthAreChargedOnceForTheirPods(t *testing.T) {
 				}
 			},
 		})
+		law.add(grown, w.allEvictions())
 	})
 }
 

@@ -181,7 +181,9 @@ func TestANamespaceGetsThePlaceOfOneThatIsForgotten(t *testing.T) {
 
 // No matter what happens to quotas, pods and units, nothing is released beyond a quota, and nothing that fits waits.
 func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
+	law := judge(t, "nothing that fits waits")
 	rapid.Check(t, func(t *rapid.T) {
+		waited := false
 		n := newNamespaces(rapid.SampledFrom(queue.Policies()).Draw(t, "policy"))
 		space := rapid.SampledFrom([]string{"a", "b"})
 		small := rapid.IntRange(0, 4)
@@ -246,8 +248,14 @@ func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
 				n.now = n.now.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(t, "passes"))
 			},
 			"forget": func(*rapid.T) { n.forget() },
-			"":       func(t *rapid.T) { n.expectWork(t) },
+			"": func(t *rapid.T) {
+				n.expectWork(t)
+				for _, u := range n.units {
+					waited = waited || u.Phase == scheduler.Waiting
+				}
+			},
 		})
+		law.add(waited, nil)
 		n.expectForgotten(t)
 	})
 }

@@ -19,7 +19,7 @@ import (
 // With units that run forever and with all kinds of priorities, guarantees and sizes, each eviction leads to a start,
 // and evictions end.
 func TestPropertyEvictionsLeadToStartsAndEnd(t *testing.T) {
-	evictions, reclaims := 0, 0
+	helps, reclaim := judge(t, "evictions end, and each leads to a start"), judge(t, "nobody within the guarantee is evicted for a borrower")
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom(queue.Policies()).Draw(t, "policy"),
 			EvictionTimeout: 24 * time.Hour,
@@ -48,20 +48,18 @@ func TestPropertyEvictionsLeadToStartsAndEnd(t *testing.T) {
 		}
 		w.rest()
 		expectEachEvictionHelps(t, w)
-		evictions, reclaims = evictions+len(w.allEvictions()), reclaims+w.reclaims
+		helps.add(len(w.allEvictions()) > 0, w.allEvictions())
+		reclaim.add(w.reclaims > 0, w.allEvictions())
 		if n := len(w.allEvictions()); n > 4*units*units {
 			t.Fatalf("%d evictions of %d units", n, units)
 		}
 	})
-	t.Logf("%d evictions; the laws of reclaim were at stake in %d", evictions, reclaims)
-	if evictions < 20 || reclaims < 10 {
-		t.Errorf("the test proves little")
-	}
 }
 
 // With few different requests, many units are refused together. No matter which units leave or arrive, no unit waits
 // that others could be evicted for.
 func TestPropertyNobodyWaitsForWhomRoomCouldBeMade(t *testing.T) {
+	law := judge(t, "nobody waits for whom room could be made")
 	rapid.Check(t, func(t *rapid.T) {
 		// In the small tree with small units, one unit may need the room of several reclaimed units.
 		draw, sizes := drawBorrowers, []string{"2", "5"}
@@ -96,6 +94,7 @@ func TestPropertyNobodyWaitsForWhomRoomCouldBeMade(t *testing.T) {
 		}
 		w.rest()
 		expectNoRoomToMake(t, w)
+		law.add(w.sought > 0 || slices.ContainsFunc(w.landed, isForOther), w.allEvictions())
 	})
 }
 

@@ -151,6 +151,9 @@ func (w *world) lawfulVictims(charged *tree.Tree, claimant *scheduler.Unit, to q
 		}
 		return !w.treeOpts.Reclaim
 	})
+	if len(candidates) > 0 {
+		w.sought++
+	}
 	c := claim{world: w, path: to.Path(), demand: asked(claimant), candidates: candidates[:min(len(candidates), mostCandidates)], reachable: map[uint]bool{}}
 	c.oracle = w.oracleWithoutUnits(func(u *scheduler.Unit) bool {
 		return slices.ContainsFunc(c.candidates, func(v victim) bool { return v.Unit == u })

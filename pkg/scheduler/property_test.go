@@ -28,10 +28,14 @@ func TestPropertyChargedIsUsed(t *testing.T) {
 	booked := 0
 	for _, policy := range queue.Policies() {
 		t.Run(policy.Name, func(t *testing.T) {
+			used, room := judge(t, "used is what is charged"), judge(t, "nobody waits for whom room could be made")
 			rapid.Check(t, func(t *rapid.T) {
-				if w := randomLife(t, policy); w.booked {
+				w := randomLife(t, policy)
+				if w.booked {
 					booked++
 				}
+				used.add(len(releases(w.landed)) > 0, w.allEvictions())
+				room.add(w.sought > 0 || slices.ContainsFunc(w.landed, isForOther), w.allEvictions())
 			})
 		})
 	}

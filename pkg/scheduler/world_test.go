@@ -75,6 +75,8 @@ type world struct {
 	unproven bool
 	// reclaims counts the evictions that checkReclaims has verified.
 	reclaims int
+	// sought counts the units at rest that lawfulVictims had candidates for.
+	sought int
 	// judgesBorrowing lets checkBorrowing verify each release. tempted counts the units that it keeps from one.
 	judgesBorrowing bool
 	tempted         int
