@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
@@ -186,4 +190,82 @@ func TestADeletedJobWithoutPodsGivesItsQuotaBack(t *testing.T) {
 	if end := apimeta.FindStatusCondition(unit.Status.Conditions, "Finished"); end == nil || !strings.Contains(end.Message, "example.com/keep") {
 		t.Errorf("its unit shows %+v", end)
 	}
+}
+
+// changesJobs acts like a webhook of somebody else: each update of a job also changes a label and an annotation.
+const changesJobs = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: changes-jobs}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints: {resourceRules: [{apiGroups: [batch], apiVersions: [v1], operations: [UPDATE], resources: [jobs]}]}
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: >-
+        Object{metadata: Object.metadata{labels: {"example.com/changed-after": oldObject.metadata.resourceVersion},
+          annotations: {"example.com/last-change-by": request.userInfo.username}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: changes-jobs}
+spec: {policyName: changes-jobs, matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: changed}}}}
+`
+
+func TestAPolicyOfOthersThatChangesJobsStopsNoReleaseAndNoEviction(t *testing.T) {
+	l := suite.Env(t, "changed")
+	suite.Both(t, enabled)
+	l.ApplyAsIs(changesJobs)
+	t.Cleanup(func() {
+		_, err := suite.Kubectl(context.Background(), "delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", "changes-jobs")
+		harness.Must(t, err)
+	})
+	l.Apply(harness.Job{Name: "job", CPU: "1", Runs: harness.UntilFinished}.String())
+	changedBy := func() string { return l.Object(harness.Jobs, "job").GetAnnotations()["example.com/last-change-by"] }
+	harness.Eventually(t, time.Minute, "the policy is in effect", func() (bool, string) {
+		l.Patch(harness.Jobs, "job", `{"metadata":{"annotations":{"example.com/patched":"true"}}}`)
+		return changedBy() != "", "it is not"
+	})
+	l.Tree(`{cpu: "1"}`)
+	l.WaitForPhase("Job", "job", "Running")
+	if by := changedBy(); by != audit.Extensions {
+		t.Errorf("the policy has seen a release by %s", by)
+	}
+	l.Patch(harness.Jobs, "job", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`)
+	l.WaitForReason("Job", "job", "Inactive")
+	if by := changedBy(); by != audit.Extensions {
+		t.Errorf("the policy has seen a suspension by %s", by)
+	}
+	l.ExpectFree()
+}
+
+// No node has the label that the pod needs.
+func TestAJobWhosePodsAreNeverReadyLeavesItsQuotaToOthers(t *testing.T) {
+	l := suite.Env(t, "never-ready")
+	suite.Both(t, enabled)
+	l.CreateQueue("root-never-ready", schedulingv1alpha1.QueueSpec{PodsReadyTimeout: &metav1.Duration{Duration: time.Second}})
+	l.TreeOf(`{name: never-ready, namespaces: [never-ready], max: {cpu: "1"}}`)
+	l.Apply(strings.Replace(harness.Job{Name: "broken", CPU: "1"}.String(), "restartPolicy: Never", "restartPolicy: Never\n      nodeSelector: {example.com/none: here}", 1))
+	var waits []time.Duration
+	for tries := int32(1); tries <= 2; tries++ {
+		var unit *schedulingv1alpha1.QueueUnit
+		harness.Eventually(t, time.Minute, fmt.Sprintf("it has failed %d times", tries), func() (bool, string) {
+			unit = l.WaitForUnit("Job", "broken")
+			return unit.Status.Phase == schedulingv1alpha1.PhaseBackoff && unit.Status.RequeueState.Count == tries, fmt.Sprintf("%+v", unit.Status)
+		})
+		if unit.Status.Attempts != tries {
+			t.Errorf("it failed %d times and was released %d times", tries, unit.Status.Attempts)
+		}
+		stopped := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted).LastTransitionTime
+		waits = append(waits, unit.Status.RequeueState.RequeueAt.Sub(stopped.Time))
+		other := fmt.Sprint("other-", tries)
+		l.Apply(harness.Job{Name: other, CPU: "1", Runs: time.Second}.String())
+		l.WaitForPhase("Job", other, "Succeeded")
+	}
+	if waits[1] < waits[0]+5*time.Second { // 10 s and 20 s, from times in seconds
+		t.Errorf("it waits for %v", waits)
+	}
+	l.WaitForEvent("broken", string(wellknown.ReasonPodsReadyTimeout))
 }

@@ -58,8 +58,10 @@ func frameworksOf(t *testing.T, operators []clustertest.Operator) []framework {
 			name: operator.Name, operator: operator.Name, rows: rowsOf(operator.Name),
 			specimens: lives(specimens(t, func(s kinds.Sample) bool { return operator.Runs(s.Kind) })),
 		}
-		if slices.ContainsFunc(f.specimens, func(s specimen) bool { return s.kind == autoscaled.kind }) {
-			f.specimens = append(f.specimens, autoscaled)
+		for _, own := range []specimen{autoscaled, halfDone} {
+			if slices.ContainsFunc(f.specimens, func(s specimen) bool { return s.kind == own.kind }) {
+				f.specimens = append(f.specimens, own)
+			}
 		}
 		all = append(all, f)
 	}

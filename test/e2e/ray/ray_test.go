@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -140,4 +141,24 @@ func TestTheClusterOfAnEndedRayJobKeepsItsQuotaUnlessItIsShutDown(t *testing.T) 
 		t.Errorf("%d events QuotaKept were written, want one", got)
 	}
 	l.ExpectFree()
+}
+
+// KubeRay removes its finalizer only when the data of the cluster is gone from Redis, which may be never.
+func TestADeletedRayClusterWithoutPodsGivesItsQuotaBack(t *testing.T) {
+	l := suite.Env(t, "finalizer")
+	suite.Both(t, "raycluster,job")
+	l.Tree(`{cpu: "2"}`)
+	l.Apply(harness.RayCluster{Name: "kept", Workers: 1, Least: 1, Most: 1, CPU: "1"}.String()) // its head requests 1 CPU with the autoscaler
+	l.WaitForPhase("RayCluster", "kept", v1alpha1.PhaseRunning)
+	l.Patch(harness.RayClusters, "kept", `{"metadata":{"finalizers":["example.com/keep"]}}`)
+	defer l.Patch(harness.RayClusters, "kept", `{"metadata":{"finalizers":null}}`)
+	l.Delete(harness.RayClusters, "kept")
+	l.Apply(harness.Job{Name: "next", CPU: "2", Runs: time.Second}.String())
+	l.WaitForReason("Job", "next", wellknown.ReasonQuotaExceeded)
+	harness.Must(t, l.Kube.CoreV1().Pods(l.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{}))
+	l.WaitForPhase("Job", "next", v1alpha1.PhaseSucceeded)
+	unit := l.WaitForPhase("RayCluster", "kept", v1alpha1.PhaseFailed)
+	if end := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionFinished); end == nil || !strings.Contains(end.Message, "example.com/keep") {
+		t.Errorf("its unit shows %+v", end)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -123,5 +124,23 @@ func withoutPods(t *testing.T, l *harness.Env) {
 		c := podsScheduled(l, name)
 		return c != nil && c.Status == metav1.ConditionFalse && strings.HasPrefix(c.Message, "no pod of the job exists "), fmt.Sprint(c)
 	})
+	l.Delete(harness.Jobs, name)
+}
+
+// withoutWebhook proves that a release that the API server answers with 500 is reported, and follows once the webhook
+// that cannot be called is gone.
+func withoutWebhook(t *testing.T, l *harness.Env) {
+	const name, label = "no-webhook", "webhook"
+	l.ApplyAsIs(unreachable(label))
+	webhooks := l.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	remove := sync.OnceFunc(func() { harness.Must(t, webhooks.Delete(context.Background(), label, metav1.DeleteOptions{})) })
+	t.Cleanup(remove)
+	awaitRefusal(t, l, label, "failed calling webhook")
+	began := create(l, held{labels: "refuse: " + label}.job(name))
+	awaitWord(t, l, name, silence{reason: "ReleaseRefused", says: []string{"holds quota", "failed calling webhook"}}, began)
+	remove()
+	if unit := l.WaitForPhase("Job", name, v1alpha1.PhaseRunning); unit.Status.Attempts != 1 {
+		t.Errorf("it was admitted %d times", unit.Status.Attempts)
+	}
 	l.Delete(harness.Jobs, name)
 }

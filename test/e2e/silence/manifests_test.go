@@ -64,3 +64,19 @@ metadata: {name: refuse-%[1]s}
 spec: {policyName: refuse-%[1]s, validationActions: [Deny]}
 `, name, condition)
 }
+
+// unreachable is a webhook for updates of jobs with the label refuse=NAME. Nothing listens at its address.
+func unreachable(name string) string {
+	return fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: %[1]s}
+webhooks:
+- name: %[1]s.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Fail
+  clientConfig: {url: "https://127.0.0.1:1/"}
+  objectSelector: {matchLabels: {refuse: %[1]s}}
+  rules: [{apiGroups: [batch], apiVersions: [v1], operations: [UPDATE], resources: [jobs]}]
+`, name)
+}

@@ -153,16 +153,22 @@ func silences() []silence {
 func refusing(name, condition string) func(*testing.T, *harness.Env, string) {
 	return func(t *testing.T, l *harness.Env, _ string) {
 		l.ApplyAsIs(refuser(name, condition))
-		probe := func(suspend bool) string {
-			return held{unmarked: true, labels: "refuse: " + name, spec: fmt.Sprintf("suspend: %t,", suspend)}.job("probe-" + name)
-		}
-		l.Apply(probe(name == "release"))
-		harness.Eventually(t, time.Minute, "the policy is in effect", func() (bool, string) {
-			_, err := suite.KubectlWith(t.Context(), probe(name != "release"), "-n", l.Namespace, "apply", "--dry-run=server", "-f", "-")
-			return err != nil && strings.Contains(err.Error(), "team of policies"), fmt.Sprint(err)
-		})
-		l.Delete(harness.Jobs, "probe-"+name)
+		awaitRefusal(t, l, name, "team of policies")
 	}
+}
+
+// awaitRefusal waits until updates of jobs with the label refuse=NAME are refused with these words.
+func awaitRefusal(t *testing.T, l *harness.Env, name, words string) {
+	t.Helper()
+	probe := func(suspend bool) string {
+		return held{unmarked: true, labels: "refuse: " + name, spec: fmt.Sprintf("suspend: %t,", suspend)}.job("probe-" + name)
+	}
+	l.Apply(probe(name == "release"))
+	harness.Eventually(t, time.Minute, "the policy is in effect", func() (bool, string) {
+		_, err := suite.KubectlWith(t.Context(), probe(name != "release"), "-n", l.Namespace, "apply", "--dry-run=server", "-f", "-")
+		return err != nil && strings.Contains(err.Error(), words), fmt.Sprint(err)
+	})
+	l.Delete(harness.Jobs, "probe-"+name)
 }
 
 // create creates a job, and returns the time.
@@ -260,6 +266,7 @@ func TestNoJobWaitsWithoutAWord(t *testing.T) {
 	t.Run("what was done is not what its last event requests", func(t *testing.T) { fixedInTime(t, l.For(t)) })
 	t.Run("the pods of a released job have no node", func(t *testing.T) { withoutNode(t, l.For(t)) })
 	t.Run("the pods of a released job are refused", func(t *testing.T) { withoutPods(t, l.For(t)) })
+	t.Run("the webhook of a release does not answer", func(t *testing.T) { withoutWebhook(t, l.For(t)) })
 	t.Run("the controller does not run", func(t *testing.T) { controllerIsDown(t, l.For(t), controller) })
 }
 
