@@ -50,7 +50,8 @@ func (s *Scheduler) whyLater(u *unit, check *CheckState, again backoff.State, no
 	case check.Verdict == Retry:
 		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: check.sentence("failed", "the job is queued again at "+readable(again.Until))}
 	case u.wasUnready():
-		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: "not all pods of the job were ready in time; the job is queued again at " + readable(again.Until)}
+		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: fmt.Sprintf(
+			"not all pods of the job were ready in time (try %d); the job is queued again at %s", again.Count, readable(again.Until))}
 	default:
 		return inBackoff("was stopped", again)
 	}

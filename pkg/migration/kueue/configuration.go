@@ -105,7 +105,7 @@ func (c *converter) readWait(d migration.Document, fields map[string]any) {
 	for _, field := range []string{"requeuingStrategy", "recoveryTimeout"} {
 		if wait[field] != nil {
 			c.result.Find(d.Name(), "waitForPodsReady."+field, "a job whose pods are not ready in time is queued again after 10 s, doubling to 15 minutes, and one pod that fails later stops no job",
-				"set the annotation scheduling.x-k8s.io/max-exec-time-seconds on jobs that must not try for long")
+				"set the annotation scheduling.x-k8s.io/active of jobs that must not be tried again to \"false\"")
 		}
 	}
 }
