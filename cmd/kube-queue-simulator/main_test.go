@@ -79,7 +79,9 @@ func TestACommandLineThatIsWrongIsRefusedWithWhatIsRight(t *testing.T) {
 		{"a resource nobody requests", []string{"--trace", sample, capacity, "--resource", "cpu"}, []string{"--resource: no job of the trace requests cpu"}},
 		{"unknown victims", []string{"--trace", sample, capacity, "--victims", "end"}, []string{`--victims: unknown value "end"`, "restart, resume"}},
 		{"a negative minimum run time", []string{"--trace", sample, capacity, "--min-run-time=-1s"}, []string{"--min-run-time must not be negative"}},
-		{"a search with two policies", []string{"--trace", sample, capacity, "--policy=Block,Priority", "--search-reserve-after=1h"}, []string{"--search-reserve-after tries one policy"}},
+		{"a search with two policies", []string{"--trace", sample, capacity, "--policy=Block,Priority", "--search-reserve-after=1h"}, []string{"a search tries one policy"}},
+		{"a search for a time that is set", []string{"--trace", sample, capacity, "--reserve-after=1h", "--search-reserve-after=1h"}, []string{"--search-reserve-after and --reserve-after are mutually exclusive"}},
+		{"a search for more than each min", []string{"--trace", sample, capacity, "--search-min=50,101"}, []string{"--search-min must be from 0 to 100"}},
 		{"a negative time to stop", []string{"--trace", sample, capacity, "--stops-in=-1s"}, []string{"--stops-in must not be negative"}},
 		{"victims without evictions", []string{"--trace", sample, capacity, "--reclaim=false", "--victims=resume"}, []string{"--victims has no effect", "--reclaim or --preempt-within-queue"}},
 		{"no GPU resource", []string{"--trace", sample, capacity, "--gpu-resource", ""}, []string{"--gpu-resource must not be empty"}},
@@ -284,5 +286,16 @@ func TestNothingFinishedIsNothingPrinted(t *testing.T) {
 
 func TestASearchTriesTheBestTimeOnTheSecondHalf(t *testing.T) {
 	out, _ := run(t, 0, "--trace", sample, capacity, "--policy=ShortestFirst", "--search-reserve-after=0,1m,1000h")
-	says(t, "the table", out, "JOBS RESERVE-AFTER MEAN-WAIT P90-WAIT LONGEST-WAIT", "first half never", "first half 1m0s", "best", "second half")
+	says(t, "the table", out, "JOBS RESERVE-AFTER MIN MEAN-WAIT P90-WAIT LONGEST-WAIT", "first half never 100 %", "first half 1m0s 100 %", "best", "second half")
+}
+
+func TestASearchTriesLowerMins(t *testing.T) {
+	args := []string{"--trace", sample, capacity, "--reserve-after=10h", "--search-min=0"}
+	out, _ := run(t, exitClean, args...)
+	says(t, "the table", out, "first half 10h0m0s 0 %", "best", "second half 10h0m0s 0 %")
+	manifest, _ := run(t, exitClean, append(args, "--print-tree")...)
+	says(t, "the tree", manifest, `min: nvidia.com/gpu: "0"`)
+	if out, _ = run(t, exitClean, "--trace", sample, capacity, "--search-min=0,100"); strings.Count(out, "first half") != 2 {
+		t.Errorf("not each percentage is tried:\n%s", out)
+	}
 }

@@ -40,6 +40,7 @@ type options struct {
 	reclaim, preemptWithinQueue             bool
 	minRunTime, stopsIn, reserveAfter       time.Duration
 	search                                  []time.Duration
+	searchMin                               []int
 	victims                                 string
 	output, plot, resource, progress        string
 
@@ -67,6 +68,7 @@ const (
 	flagStopsIn    = "stops-in"
 	flagReserve    = "reserve-after"
 	flagSearch     = "search-reserve-after"
+	flagSearchMin  = "search-min"
 )
 
 // These are the defaults of kube-queue-controller.
@@ -114,7 +116,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.reclaim, flagReclaim, reclaimDefault, "Evict jobs of quotas above their min for jobs within the min of their own quota; same as the flag of kube-queue-controller.")
 	fs.BoolVar(&o.preemptWithinQueue, flagPreempt, false, "Evict jobs for jobs with higher priority in the same queue; same as withinQueue: LowerPriority in each Queue.")
 	fs.DurationVar(&o.reserveAfter, flagReserve, 0, "How long a job waits until quota is reserved for it; same as reserveAfter in each Queue. 0: never.")
-	fs.DurationSliceVar(&o.search, flagSearch, nil, "`DURATION,...` to try as --reserve-after on the first half of the jobs. The one with the smallest product of mean and longest wait is tried on the second half. Prints one table.")
+	fs.DurationSliceVar(&o.search, flagSearch, nil, "`DURATION,...` to try as --reserve-after on the first half of the jobs. All jobs are then replayed with the one that has the smallest product of mean and longest wait. Prints one table, with the waits of the second half.")
+	fs.IntSliceVar(&o.searchMin, flagSearchMin, nil, "`PERCENT,...` of each min of the tree to try in the same way, with each --"+flagSearch+" if both are set. With --print-tree, prints the tree with the best one.")
 	fs.DurationVar(&o.minRunTime, flagMinRunTime, minRunTimeDefault, "How long after its release a job cannot be evicted; same as minRunTime in each Queue.")
 	fs.StringVar(&o.victims, flagVictims, string(simulator.Restart), "`WHAT` evicted jobs do when they are released again. restart: start from the beginning; resume: continue where they stopped.")
 	fs.DurationVar(&o.stopsIn, flagStopsIn, 0, "How long evicted jobs take to stop, while they still use their quota.")
@@ -131,7 +134,7 @@ func (o *options) addCompletion(cmd *cobra.Command) {
 		_ = cmd.RegisterFlagCompletionFunc(c.flag, cobra.FixedCompletions(c.known, cobra.ShellCompDirectiveNoFileComp))
 	}
 	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(queue.PolicyNames(), cobra.ShellCompDirectiveNoFileComp))
-	for _, flag := range []string{"capacity", "gpu-resource", "oversell-rate", flagMinRunTime, flagStopsIn, flagReserve, flagSearch, "resource"} {
+	for _, flag := range []string{"capacity", "gpu-resource", "oversell-rate", flagMinRunTime, flagStopsIn, flagReserve, flagSearch, flagSearchMin, "resource"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
 	_ = cmd.MarkFlagFilename("plot", "svg")
@@ -173,19 +176,6 @@ func (o *options) complete() error {
 		}
 	}
 	return o.checkSearch()
-}
-
-// checkSearch checks the values to search among.
-func (o *options) checkSearch() error {
-	switch {
-	case len(o.search) == 0:
-		return nil
-	case slices.Min(o.search) < 0:
-		return fmt.Errorf("--%s must not be negative", flagSearch)
-	case len(o.replay) > 1 || o.isSet(flagReserve) || o.plot != "" || o.output != outputTable:
-		return fmt.Errorf("--%s tries one policy and prints a table; remove --%s, --plot and --output, and set one --policy", flagSearch, flagReserve)
-	}
-	return nil
 }
 
 // checkEvictions checks the flags about evictions.

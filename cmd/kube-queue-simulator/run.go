@@ -42,7 +42,7 @@ func (o *options) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wr
 	if err != nil {
 		return err
 	}
-	if o.printTree {
+	if o.printTree && len(o.searchMin) == 0 {
 		_, err := io.WriteString(stdout, quotatree.Manifest(root))
 		return err
 	}
@@ -50,18 +50,22 @@ func (o *options) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wr
 	if err != nil {
 		return err
 	}
-	if len(o.search) > 0 {
+	if tries := o.tries(); tries != nil {
 		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 		if len(played.Jobs) < 2 {
-			return usageError{fmt.Errorf("--%s needs a trace with at least two jobs", flagSearch)}
+			return usageError{errors.New("a search needs a trace with at least two jobs")}
 		}
-		found, err := search.ReserveAfter(ctx, o.scenario(played.Jobs, root, o.replay[0]), o.search)
+		found, err := search.Best(ctx, o.scenario(played.Jobs, root, o.replay[0]), tries)
 		if err != nil && ctx.Err() != nil {
 			return fmt.Errorf("%w; no results are printed", errInterrupted)
 		}
 		if err != nil {
+			return err
+		}
+		if o.printTree {
+			_, err := io.WriteString(stdout, quotatree.Manifest(quotatree.WithMins(root, found.Best.Min)))
 			return err
 		}
 		return printSearch(found, stdout)

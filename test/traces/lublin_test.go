@@ -119,7 +119,7 @@ func TestReservationsShortenTheLongestWaitsInAPublishedWorkloadModel(t *testing.
 			if policy.ByLimit {
 				scenario.ReserveAfter = 10 * time.Hour
 			}
-			score, err := search.Of(t.Context(), scenario)
+			score, err := search.Of(t.Context(), scenario, 0)
 			require.NoError(t, err)
 			t.Logf("draw %d with %s: mean %s, p90 %s, max %s", seed+1, policy, score.Mean, score.P90, score.Max)
 			mean[i] += float64(score.Mean)

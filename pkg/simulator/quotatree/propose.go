@@ -131,6 +131,23 @@ func quantity(name string, value int64) resource.Quantity {
 	return resource.MustParse(resources.Format(name, value))
 }
 
+// WithMins returns the tree with a percentage of each min, rounded down.
+func WithMins(n tree.Node, percent int) tree.Node {
+	if percent == 100 {
+		return n
+	}
+	n.Min, n.Children = maps.Clone(n.Min), slices.Clone(n.Children)
+	for name, q := range n.Min {
+		if value, err := resources.LimitValue(name, q); err == nil {
+			n.Min[name] = quantity(name, value/100*int64(percent)+value%100*int64(percent)/100)
+		}
+	}
+	for i := range n.Children {
+		n.Children[i] = WithMins(n.Children[i], percent)
+	}
+	return n
+}
+
 // Describe returns a short description of a kind.
 func Describe(kind Kind) string {
 	switch kind {

@@ -82,6 +82,21 @@ func TestATreeIsProposedByWhatTenantsUsed(t *testing.T) {
 	}
 }
 
+func TestMinsAreLoweredAndNothingElse(t *testing.T) {
+	root := tree.Node{Name: "root", Max: quantities("cpu", "10"), Min: quantities("cpu", "5"), Children: []tree.Node{
+		{Name: "a", Namespaces: []string{"a"}, Min: quantities("cpu", "3", "gpu", "3", "memory", "1Gi"), Max: quantities("cpu", "3")}, {Name: "b"}}}
+	before := describe(root)
+	for percent, want := range map[int]string{
+		100: before,
+		50:  "root [] min(cpu 2500m) max(cpu 10)\n  a [a] min(cpu 1500m, memory 512Mi, gpu 1) max(cpu 3)\n  b [] min() max()\n",
+		0:   "root [] min(cpu 0) max(cpu 10)\n  a [a] min(cpu 0, memory 0, gpu 0) max(cpu 3)\n  b [] min() max()\n",
+	} {
+		if got := describe(quotatree.WithMins(root, percent)); got != want || describe(root) != before {
+			t.Errorf("%d %%:\n%swant\n%s", percent, got, want)
+		}
+	}
+}
+
 func TestAProposedTreeIsAlwaysValid(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -1,5 +1,5 @@
-// Package search finds the reserveAfter that suits past jobs: it tries each value on the first half of a trace, and
-// checks the best one on the second half.
+// Package search finds the settings that suit past jobs: it tries each on the first half of a trace, and checks the
+// best ones on the second half.
 package search
 
 import (
@@ -7,54 +7,57 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/simulator"
+	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 )
 
-// Score shows how long jobs wait with a reserveAfter.
+// Settings are what a search tries.
+type Settings struct {
+	ReserveAfter time.Duration
+	// Min is the percentage of each min of the tree.
+	Min int
+}
+
+// Score shows how long jobs wait with some settings.
 type Score struct {
-	ReserveAfter   time.Duration
+	Settings
 	Mean, P90, Max report.Seconds
 }
 
 // Found is the result of a search.
 type Found struct {
-	// First has the score of each value on the first half. Best is the best of them, and Second the score of its value on
-	// the second half.
+	// First has the score of each settings on the first half. Best is the best of them, and Second the score of its
+	// settings on the second half.
 	First        []Score
 	Best, Second Score
 }
 
-// Halves splits the jobs of a trace, which are sorted by submission, into halves. In each, submission times start at
-// 0.
-func Halves(jobs []simulator.Job) (first, second []simulator.Job) {
-	half := len(jobs) / 2
-	first = jobs[:half]
-	for _, j := range jobs[half:] {
-		j.Submitted -= jobs[half].Submitted
-		second = append(second, j)
-	}
-	return first, second
-}
-
-// Of returns the score of a scenario.
-func Of(ctx context.Context, scenario simulator.Scenario) (Score, error) {
+// Of returns the score of a scenario for all jobs but the first skipped ones.
+func Of(ctx context.Context, scenario simulator.Scenario, skipped int) (Score, error) {
 	result, err := simulator.Run(ctx, scenario)
 	if err != nil {
 		return Score{}, err
 	}
+	// Interruptions have the indexes of all jobs. They do not change first waits.
+	scenario.Jobs, result.Outcomes, result.Interrupted = scenario.Jobs[skipped:], result.Outcomes[skipped:], nil
 	all := report.Of(&scenario, result, report.Options{Resource: "jobs"}).All
-	return Score{scenario.ReserveAfter, all.Mean, all.P90, all.Max}, nil
+	return Score{Mean: all.Mean, P90: all.P90, Max: all.Max}, nil
 }
 
-// ReserveAfter tries the values. The best one has the smallest product of the mean and the longest wait, so a percent
-// of one counts as much as a percent of the other.
-func ReserveAfter(ctx context.Context, scenario simulator.Scenario, values []time.Duration) (*Found, error) {
-	first, second := Halves(scenario.Jobs)
+// Best tries the settings. The best ones have the smallest product of the mean and the longest wait, so a percent of one
+// counts as much as a percent of the other. The second half follows the first, because a cluster in use is not empty.
+func Best(ctx context.Context, scenario simulator.Scenario, tries []Settings) (*Found, error) {
+	half := len(scenario.Jobs) / 2
+	of := func(s Settings, jobs []simulator.Job, skipped int) (Score, error) {
+		with := scenario
+		with.Jobs, with.ReserveAfter, with.Tree = jobs, s.ReserveAfter, quotatree.WithMins(scenario.Tree, s.Min)
+		score, err := Of(ctx, with, skipped)
+		score.Settings = s
+		return score, err
+	}
 	found := &Found{}
-	scenario.Jobs = first
-	for i, value := range values {
-		scenario.ReserveAfter = value
-		score, err := Of(ctx, scenario)
+	for i, s := range tries {
+		score, err := of(s, scenario.Jobs[:half], 0)
 		if err != nil {
 			return nil, err
 		}
@@ -63,8 +66,7 @@ func ReserveAfter(ctx context.Context, scenario simulator.Scenario, values []tim
 			found.Best = score
 		}
 	}
-	scenario.Jobs, scenario.ReserveAfter = second, found.Best.ReserveAfter
 	var err error
-	found.Second, err = Of(ctx, scenario)
+	found.Second, err = of(found.Best.Settings, scenario.Jobs, half)
 	return found, err
 }
