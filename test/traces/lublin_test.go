@@ -103,7 +103,8 @@ func lublin(seed uint64, size int64, load float64) []simulator.Job {
 
 // The mean wait is about that of first fit, and the longest wait is a quarter shorter. Both are means over several
 // draws, because a few jobs decide how long the longest wait is. It hardly depends on the reservation time: the
-// longest waits are those for several of the largest jobs in a row. The model itself has a load of 0.6 to 0.9.
+// longest waits are those for several of the largest jobs in a row. The model itself has a load of 0.6 to 0.9. README.md
+// has figures of recorded logs.
 func TestReservationsShortenTheLongestWaitsInAPublishedWorkloadModel(t *testing.T) {
 	const size, load = 128, 0.6
 	draws := uint64(6)
