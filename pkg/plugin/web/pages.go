@@ -244,6 +244,8 @@ type jobsData struct {
 	// Phases, Reasons, Kinds and Queue are the filters.
 	Phases, Reasons, Kinds []string
 	Queue                  string
+	// Owed is what is owed in and beside the quota of the queue, if jobs wait there.
+	Owed []owed
 	rows
 }
 
@@ -393,8 +395,16 @@ func readQueue(v *view, r *http.Request, reader Reader, queue string) error {
 		return err
 	}
 	d.QueueReviewStatus, d.total, v.Observed = status, status.Total, status.ObservedTime.Time
-	if len(status.Queues) == 1 {
-		v.offered = offeredForQueue(v, &status.Queues[0])
+	if len(status.Queues) != 1 {
+		return nil
+	}
+	q := &status.Queues[0]
+	v.offered = offeredForQueue(v, q)
+	if len(q.Requested) == 0 { // no job waits, or nobody answers reviews
+		return nil
+	}
+	if tree, err := reader.Quotas(r.Context(), v.Namespace); err == nil { // the rest of the page does not need it
+		d.Owed = owedAround(q.Quota, tree.Quotas)
 	}
 	return nil
 }

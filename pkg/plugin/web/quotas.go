@@ -2,8 +2,10 @@ package web
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,3 +93,50 @@ func barOf(q *visibility.QuotaSummary, name corev1.ResourceName) bar {
 		OwnWidth: percent(used - borrowed), BorrowedWidth: percent(borrowed), UnqueuedWidth: percent(min(unqueued, used)), MinAt: percent(least),
 		Bounded: limited || guaranteed, Over: limited && used > most}
 }
+
+// owed is a part of a guarantee that waiting jobs request and other quotas have borrowed.
+type owed struct {
+	Quota, Resource, Amount string
+	// Borrowers are the quotas that have borrowed it; none if the caller may not see them.
+	Borrowers []borrower
+}
+
+type borrower struct{ Quota, Amount string }
+
+// owedAround returns what is owed to a quota, to those above it, and to those beside any of them.
+func owedAround(quota string, all []visibility.QuotaSummary) (found []owed) {
+	type shared struct { // by the quotas below a parent
+		parent string
+		name   corev1.ResourceName
+	}
+	borrowers := map[shared][]borrower{}
+	for i := range all {
+		for name, used := range all[i].Used {
+			over := used.DeepCopy()
+			over.Sub(all[i].Min[name])
+			if at := (shared{parentOf(all[i].Path), name}); over.Sign() > 0 {
+				borrowers[at] = append(borrowers[at], borrower{all[i].Path, render.Amount(corev1.ResourceList{name: over}, name, "")})
+			}
+		}
+	}
+	for i := range all {
+		q := &all[i]
+		if !strings.HasPrefix(quota, parentOf(q.Path)+"/") {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(q.Lent)) {
+			_, requested := render.UseOf(q, name)
+			least := requested[name]
+			if lent := q.Lent[name]; lent.Cmp(least) < 0 {
+				least = lent
+			}
+			if least.Sign() > 0 {
+				found = append(found, owed{q.Path, render.ResourceName(string(name)), render.Amount(corev1.ResourceList{name: least}, name, ""), borrowers[shared{parentOf(q.Path), name}]})
+			}
+		}
+	}
+	return found
+}
+
+// parentOf returns the path of the quota above another one; empty for the root.
+func parentOf(quota string) string { return quota[:max(strings.LastIndexByte(quota, '/'), 0)] }

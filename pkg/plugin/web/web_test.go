@@ -128,7 +128,7 @@ func (c *cluster) Units(_ context.Context, namespace string, spec visibility.Que
 		status.Groups = []visibility.UnitGroup{{Units: 7, First: c.unit(1)}}
 	}
 	if spec.Queue != "" || spec.Show == "" {
-		status.Queues = []visibility.QueueSummary{{Name: c.name, Quota: c.name, Policy: c.name, Stop: "Hold", Pending: 7}}
+		status.Queues = []visibility.QueueSummary{{Name: c.name, Quota: c.name + "/lender", Policy: c.name, Stop: "Hold", Pending: 7, Requested: c.unit(1).Requests}}
 	}
 	return status, nil
 }
@@ -159,7 +159,8 @@ func (c *cluster) Quotas(_ context.Context, namespace string) (*visibility.Quota
 	amount := func(text string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(text)} }
 	return &visibility.QuotaReviewStatus{ObservedTime: metav1.NewMicroTime(now), Hidden: 2, Quotas: []visibility.QuotaSummary{
 		{Path: c.name, Queue: c.name, Max: amount("8"), Used: amount("6")},
-		{Path: c.name + "/child", Min: amount("2"), Max: amount("8"), Used: amount("6"), Borrowed: amount("4"), Unqueued: amount("1"), Lent: amount("0")}}}, nil
+		{Path: c.name + "/child", Min: amount("2"), Max: amount("8"), Used: amount("6"), Borrowed: amount("4"), Unqueued: amount("1"), Lent: amount("0")},
+		{Path: c.name + "/lender", Min: amount("4"), Max: amount("8"), Used: amount("1"), Lent: amount("3"), Requested: amount("1500m")}}}, nil
 }
 
 func (c *cluster) Tree(context.Context) (string, error) { return c.name, nil }
@@ -289,8 +290,9 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 		"/quotas":                   {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others"},
 		"/quotas?namespace=nowhere": {"No quota lists namespace <bdi>nowhere</bdi>; ask an administrator"},
 		"/queues":                   {`href="/queues/train-a"`, `class="action">Hold<`},
-		"/queues/train-a":           {`<td class="number">7</td>`, `href="?show=units"`},
-		"/what-if":                  {"train-a</textarea>"},
+		"/queues/train-a": {`<td class="number">7</td>`, `href="?show=units"`, "Who is owed", `train-a/lender</a></th><td>cpu</td><td class="number">1500m</td>`,
+			`<a href="/quotas#train-a%2fchild">train-a/child</a> (4)`},
+		"/what-if": {"train-a</textarea>"},
 		"/act?do=pause&namespace=research&unit=train": {"Pause: train", "its pods are deleted", `href="/jobs/research/train"`},
 		"/queues/train-a?from=":                       {"kubectl kube-queue web &#39;/queues/train-a?from=&#39; -n research<"},
 		"/?namespace=a&phase=Running":                 {"web &#39;/?namespace=a&amp;phase=Running&#39;<"},
