@@ -323,6 +323,9 @@ func Reasons() []string {
 	return slices.Compact(all)
 }
 
+// Helps returns what lets jobs with the reason start, in general; empty if there is nothing to say.
+func Helps(reason wellknown.Reason) string { return advice[reason].text }
+
 var advice = map[wellknown.Reason]remedy{
 	wellknown.ReasonQuotaExceeded:          {visibility.Wait, "the job starts when enough of the jobs that hold the quota have ended"},
 	wellknown.ReasonMaxJobs:                {visibility.Wait, "the job starts when one of the jobs that hold the quota has ended"},

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
@@ -251,6 +252,17 @@ type jobsData struct {
 
 // PhaseNames are the phases to select from.
 func (*jobsData) PhaseNames() []string { return units.Phases() }
+
+// Helps returns what would help, in general, for the reasons of the jobs.
+func (d *jobsData) Helps() map[wellknown.Reason]string {
+	helps := map[wellknown.Reason]string{}
+	for i := range d.Units {
+		if advice := objects.Helps(d.Units[i].Reason); advice != "" {
+			helps[d.Units[i].Reason] = advice
+		}
+	}
+	return helps
+}
 
 // Has reports whether a phase is selected.
 func (d *jobsData) Has(phase string) bool { return slices.Contains(d.Phases, phase) }
