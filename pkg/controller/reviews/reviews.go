@@ -117,6 +117,12 @@ func answers() map[string]answerer {
 				u := &status.Units[i]
 				u.Start = a.estimate(u.Namespace, u.Name)
 			}
+			for i := range status.Groups {
+				// In all queues together, these units can be so far behind that playing the queues to there takes too long.
+				if u := &status.Groups[i].First; review.Spec.Queue != "" || u.Position == 1 {
+					u.Start = a.estimate(u.Namespace, u.Name)
+				}
+			}
 			return status, nil
 		}),
 		"quotareviews": answererOf(func(a asking, review *visibilityv1alpha1.QuotaReview) (*visibilityv1alpha1.QuotaReviewStatus, error) {

@@ -18,6 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
+	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -94,6 +95,24 @@ func TestTheAnswerIsAPatchOfTheStatus(t *testing.T) {
 	require.Says(t, "the patch", string(response.Patch), `"path":"/status"`, `"reason":"QueueStopped"`, `"position":2`, `"aheadHidden":1`)
 	if strings.Contains(string(response.Patch), "team-0") {
 		t.Errorf("the patch names a unit that alice may not list: %s", response.Patch)
+	}
+}
+
+func TestUnitsAndTheFirstOfEachGroupHaveEstimates(t *testing.T) {
+	o := options(model(t, 3), &asked{allow: func(authorizationv1.ResourceAttributes) bool { return true }})
+	o.Estimate = func(*visibility.Model, string, string) (forecast.Estimate, time.Time, bool) {
+		return forecast.Estimate{Wait: time.Hour}, time.Unix(1000, 0), true
+	}
+	for spec, want := range map[string]int{
+		`{"allNamespaces":true,"show":"Units"}`:                 3,
+		`{"allNamespaces":true,"show":"Groups","queue":"root"}`: 3,
+		`{"allNamespaces":true,"show":"Groups"}`:                1, // of the front unit
+		`{"allNamespaces":true,"show":"Queues","queue":"root"}`: 0,
+	} {
+		_, response, body, _ := send(t, o, "/reviews/queuereviews", "QueueReview", spec, true)
+		if got := strings.Count(string(response.Patch), `"start":{`); got != want {
+			t.Errorf("%s: %d estimates, want %d: %s%s", spec, got, want, body, response.Patch)
+		}
 	}
 }
 

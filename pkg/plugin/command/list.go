@@ -59,7 +59,7 @@ have ended, use --phase.
 AGE is the time since the job was submitted. WAITED is the part of this time before its last admission.
 
 If there are more than 100 jobs, jobs with the same namespace, queue, kind, phase, reason, priority and
-request share a row. UNITS is their number, and JOB is the first of them.
+request share a row. UNITS is their number, and JOB is the first of them. STARTS-IN is the estimate for the first.
 
 Selectors, paths and templates refer to the QueueUnit of a job, which has the label ` + wellknown.KindLabel + `.
 ` + JobHelp,

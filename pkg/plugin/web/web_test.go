@@ -291,7 +291,7 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 		"/quotas":                   {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others"},
 		"/quotas?namespace=nowhere": {"No quota lists namespace <bdi>nowhere</bdi>; ask an administrator"},
 		"/queues":                   {`href="/queues/train-a"`, `class="action">Hold<`},
-		"/queues/train-a": {`<td class="number">7</td>`, `href="?show=units"`, "Who is owed", `train-a/lender</a></th><td>cpu</td><td class="number">1500m</td>`,
+		"/queues/train-a": {`<td class="number">7</td>`, "First starts in about</th>", ">2 h</td>", `href="?show=units"`, "Who is owed", `train-a/lender</a></th><td>cpu</td><td class="number">1500m</td>`,
 			`<a href="/quotas#train-a%2fchild">train-a/child</a> (4)`},
 		"/what-if": {"train-a</textarea>"},
 		"/act?do=pause&namespace=research&unit=train": {"Pause: train", "its pods are deleted", `href="/jobs/research/train"`},
