@@ -1,18 +1,24 @@
 package visibility
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/web"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -224,7 +230,45 @@ func expectGreatestThatFits(t *rapid.T, c *cluster, unit string, remedy visibili
 	}
 }
 
-// A caller who may list the units of one namespace finds no name of another namespace or its units in any answer.
+// reader reads the pages of a caller from a model.
+type reader struct {
+	web.Reader // simulations and actions ask no model
+	model      *Model
+	access     Access
+}
+
+func (r reader) Units(_ context.Context, namespace string, spec visibilityv1alpha1.QueueReviewSpec) (*visibilityv1alpha1.QueueReviewStatus, error) {
+	return r.model.Queues(namespace, spec, r.access)
+}
+
+func (r reader) Job(_ context.Context, namespace, unit string) (*web.Job, error) {
+	status, err := r.model.Why(namespace, unit, r.access)
+	return &web.Job{Unit: &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: unit}}, Status: status}, err
+}
+
+func (r reader) Quotas(_ context.Context, namespace string) (*visibilityv1alpha1.QuotaReviewStatus, error) {
+	return r.model.Quotas(namespace, visibilityv1alpha1.QuotaReviewSpec{}, r.access)
+}
+
+func (reader) May(context.Context, web.Action) bool { return true }
+
+func (reader) Warnings() []string { return nil }
+
+// htmlOf returns a page of a caller as a browser receives it.
+func htmlOf(t *rapid.T, r reader, namespace, path string) string {
+	server := web.New(web.Options{Open: func(string) (web.Reader, error) { return r, nil }, ByToken: true, Namespace: namespace, Hosts: []string{"example.com"},
+		Now: func() time.Time { return r.model.view.At }})
+	request, answer := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+	request.Header.Set("Authorization", "Bearer x")
+	server.ServeHTTP(answer, request)
+	if answer.Code != http.StatusOK {
+		t.Fatalf("%s: status %d: %s", path, answer.Code, answer.Body)
+	}
+	return answer.Body.String()
+}
+
+// A caller who may list the units of one namespace finds no name of another namespace or its units in any answer, and on
+// any page.
 func TestPropertyNoAnswerNamesWhatTheCallerMayNotList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newCluster(rt, teams(), tree.Options{PauseBorrowing: rapid.Bool().Draw(rt, "pause borrowing")})
@@ -242,6 +286,7 @@ func TestPropertyNoAnswerNamesWhatTheCallerMayNotList(t *testing.T) {
 		caller := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "caller")
 		model, access := c.model(), only(caller)
 		var answers []any
+		pages, own := []string{"/", "/?all=1", "/quotas", "/queues", "/queues/root-a", "/queues/root-b?show=units"}, 0
 		for key := range c.units {
 			namespace, name := split(key)
 			answer, err := model.Why(namespace, name, access)
@@ -249,6 +294,16 @@ func TestPropertyNoAnswerNamesWhatTheCallerMayNotList(t *testing.T) {
 				rt.Fatalf("a caller of %s asks about %s: %v", caller, key, err)
 			}
 			answers = append(answers, answer, fmt.Sprint(err))
+			if namespace == caller {
+				pages, own = append(pages, "/jobs/"+key), own+1
+			}
+		}
+		for _, path := range pages {
+			body := htmlOf(rt, reader{model: model, access: access}, caller, path)
+			if shown := strings.Contains(body, "private-"+caller); path == "/?all=1" && shown != (own > 0) {
+				rt.Fatalf("a caller of %s with %d units reads %s", caller, own, body)
+			}
+			answers = append(answers, body)
 		}
 		for _, spec := range []visibilityv1alpha1.QueueReviewSpec{{AllNamespaces: true}, {}, {Queue: "root-b", AllNamespaces: true, Limit: 5}} {
 			spec.Show = rapid.SampledFrom([]visibilityv1alpha1.QueueReviewContent{"", visibilityv1alpha1.ShowQueues, visibilityv1alpha1.ShowGroups, visibilityv1alpha1.ShowUnits}).Draw(rt, "show")
