@@ -304,7 +304,8 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 		}
 		require.Says(t, page, body, wants...)
 	}
-	b.get("/?phase=Running&phase=&kind=Job&reason=MaxJobs&queue=q&from=200")
+	_, body := b.get("/?phase=Running&phase=&kind=Job&reason=MaxJobs&queue=q&from=200")
+	require.Says(t, "the form", body, `<label>Queue <input name="queue" value="q"`, `<label>Reason <input name="reason" value="MaxJobs"`, `<label>Kind <input name="kind" value="Job"`)
 	asked := c.asked.Load()
 	if got := fmt.Sprint(asked.Phases, asked.Kinds, asked.Reasons, asked.Queue, asked.Limit, asked.Offset); got != "[Running] [Job] [MaxJobs]q100 200" {
 		t.Errorf("it asked for %s", got)
