@@ -89,7 +89,8 @@ func TestThePositionCountsThoseWhoWaitInTheQueue(t *testing.T) {
 	other := shown(t, "c", "other-queue", "", "root/team", "1", 99)
 	other.Status.Queue = "r"
 	read.Units = []units.Unit{shown(t, "a", "u", "", "root/team", "2", 5), shown(t, "b", "urgent", "Backoff", "root/team", "1", 9), shown(t, "b", "later", "", "root/team", "1", 1), shown(t, "b", "runs", "Running", "root/team", "1", 9), held, never, other}
-	if status := Why(read, now); status.Position != 2 || status.Waiting != 3 || len(status.Ahead) != 1 || status.Ahead[0].Name != "urgent" || status.Ahead[0].Position != 1 {
+	read.Units[1].Status.DequeueTime = &now.Time // it was admitted, and waits again
+	if status := Why(read, now); status.Position != 2 || status.Waiting != 3 || len(status.Ahead) != 1 || status.Ahead[0].Name != "urgent" || status.Ahead[0].Position != 1 || status.Ahead[0].DequeueTime != nil {
 		t.Errorf("%d of %d, ahead %+v", status.Position, status.Waiting, status.Ahead)
 	}
 	// A priority above that of the queue is capped.

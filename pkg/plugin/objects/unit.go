@@ -134,7 +134,7 @@ func Summary(u *units.Unit) visibility.UnitSummary {
 		Phase: string(u.Phase()), Reason: wellknown.Reason(u.Status.Reason), Priority: u.Spec.Priority, Requests: requests(u),
 		SubmissionTime: ptr.To(metav1.NewTime(u.Submitted())),
 	}
-	if u.Status.DequeueTime != nil {
+	if u.Status.DequeueTime != nil && !u.Phase().Waits() { // a unit that waits again was admitted earlier
 		s.DequeueTime = ptr.To(metav1.NewTime(*u.Status.DequeueTime))
 	}
 	return s

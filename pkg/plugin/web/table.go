@@ -25,6 +25,11 @@ func (t *table) Starting() bool {
 	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.Start != nil })
 }
 
+// Admitted reports whether any unit was admitted.
+func (t *table) Admitted() bool {
+	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.DequeueTime != nil })
+}
+
 // Ends reports whether the end of any unit is known.
 func (t *table) Ends() bool {
 	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.EndsBefore != nil })

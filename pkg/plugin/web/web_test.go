@@ -99,7 +99,7 @@ func (c *cluster) check(namespace string) error {
 
 func (c *cluster) unit(position int32) visibility.UnitSummary {
 	return visibility.UnitSummary{Namespace: c.name, Name: c.name, Kind: c.name, Queue: c.name, Phase: "Enqueued", Reason: "QuotaExceeded", Position: position,
-		Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m")}, SubmissionTime: ptr.To(metav1.NewTime(now.Add(-time.Minute))),
+		Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m")}, SubmissionTime: ptr.To(metav1.NewTime(now.Add(-time.Minute))), DequeueTime: ptr.To(metav1.NewTime(now.Add(-30 * time.Second))),
 		Start: starts(), EndsBefore: ptr.To(metav1.NewTime(now.Add(time.Hour)))}
 }
 
@@ -283,11 +283,11 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 	c := &cluster{name: "train-a"}
 	b := open(t, c)
 	for page, wants := range map[string][]string{
-		"/": {"Jobs in namespace research", `href="/jobs/train-a/train-a"`, "1500m cpu", "1 to 100 of 250", `href="/?from=100"`, "3 jobs in namespaces that you cannot view", ">60s ago<", "<td>2 h</td><td>2026-01-01T13:00:00Z</td>",
+		"/": {"Jobs in namespace research", `href="/jobs/train-a/train-a"`, "1500m cpu", "1 to 100 of 250", `href="/?from=100"`, "3 jobs in namespaces that you cannot view", ">60s ago<", ">Admitted<", ">30s ago<", "<td>2 h</td><td>2026-01-01T13:00:00Z</td>",
 			"What would help", "<dt>QuotaExceeded</dt><dd>the job starts when enough of the jobs that hold the quota have ended</dd>"},
 		"/?from=100&all=1": {"Jobs in all namespaces", "101 to 200 of 250", `href="/?all=1&amp;from=0"`, `href="/?all=1&amp;from=200"`, "web &#39;/?from=100&amp;all=1&#39;<"},
 		"/jobs/research/train": {"<strong>It waits: QuotaExceeded</strong>: train-a", "2 of 5", "What would admit it", "2 jobs in namespaces that you cannot view", "web &#39;/jobs/research/train&#39;<", "condition train-a became False: train-a train-a",
-			"in about 2 h (1 h to 4 h)", "2026-01-01T13:00:00Z at the latest", `<td class="number">41</td>`, "admission check train-a: train-a train-a"},
+			"in about 2 h (1 h to 4 h)", "2026-01-01T13:00:00Z at the latest", `train-a</a></th><td>train-a</td><td class="number">2</td>`, `<td class="number">41</td>`, "admission check train-a: train-a train-a"},
 		"/quotas":                   {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others"},
 		"/quotas?namespace=nowhere": {"No quota lists namespace <bdi>nowhere</bdi>; ask an administrator"},
 		"/queues":                   {`href="/queues/train-a"`, `class="action">Hold<`},
