@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,9 @@ const (
 
 // many is the number of units above which similar units share a row.
 const many = 100
+
+// mostForStarts is how long the list of a few units waits for their estimates.
+const mostForStarts = 2 * time.Second
 
 type listOptions struct {
 	output
@@ -286,8 +290,31 @@ func (c *cluster) showUnits(ctx context.Context, list []units.Unit, o *listOptio
 		groups = units.Together(list)
 	}
 	view := c.view(&o.output)
-	view.Namespaces = o.all
+	view.Namespaces, view.Starts = o.all, c.starts(ctx, o, list)
 	return render.Rows(c.Streams.Out, groups, grouped, view)
+}
+
+// starts returns when a few listed units are expected to start. It asks one question, and returns nil without an answer:
+// the list does not depend on it.
+func (c *cluster) starts(ctx context.Context, o *listOptions, list []units.Unit) func(namespace, unit string) *visibility.StartEstimate {
+	if len(list) > many || !slices.ContainsFunc(list, func(u units.Unit) bool { return u.Phase().Waits() }) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, mostForStarts)
+	defer cancel()
+	spec := visibility.QueueReviewSpec{AllNamespaces: o.all, Phases: []string{string(v1alpha1.PhaseEnqueued), string(v1alpha1.PhaseBackoff)}, Show: visibility.ShowUnits, Limit: 2 * many}
+	review, err := c.Reviews().QueuePage(ctx, c.Namespace, spec)
+	if err != nil {
+		return nil
+	}
+	return func(namespace, unit string) *visibility.StartEstimate {
+		for _, u := range review.Status.Units {
+			if u.Namespace == namespace && u.Name == unit {
+				return u.Start
+			}
+		}
+		return nil
+	}
 }
 
 // nothing reports that no unit was found, like kubectl. It returns an error if the namespace does not exist or a

@@ -1,6 +1,12 @@
 package command
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 func TestListShowsWhatIsSelected(t *testing.T) {
 	a := newAPI(t, four)
@@ -20,9 +26,30 @@ func TestListShowsWhatIsSelected(t *testing.T) {
 		}
 	}
 	// A review has no selectors.
+	a.requests = nil
 	crowd(a, 2500)
 	if _, _, errs := a.run("list", "--selector", "a=b"); len(a.requests) > 0 || errs != "" {
 		t.Errorf("asked %q: %s", a.requests, errs)
+	}
+}
+
+func TestListShowsWhenAFewUnitsStart(t *testing.T) {
+	a := newAPI(t, four)
+	a.answer["queuereviews"] = func(map[string]any) (any, *metav1.Status) {
+		const at = "2026-01-01T14:00:00Z"
+		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "units": []any{map[string]any{"namespace": "research", "name": "train-c-job-2e7d2c03a9",
+			"start": map[string]any{"time": at, "earliest": at, "latest": at}}}}, nil
+	}
+	expect(t, a, 0, ""+
+		"JOB           QUEUE              PHASE      REASON    PRIORITY   REQUESTS   WAITED   AGE   STARTS-IN\n"+
+		"job/train-a   company-research   Running              0          2 cpu      5s       40s\n"+
+		"job/train-c   company-research   Enqueued   MaxJobs   0          500m cpu   36s      36s   2 h\n\n"+
+		"STARTS-IN: about how much longer the job waits, if jobs run as long as earlier ones\n", "", "list")
+	if want := []string{`ASK queuereviews research {"limit":200,"phases":["Enqueued","Backoff"],"show":"Units"}`}; !slices.Equal(a.requests, want) {
+		t.Errorf("asked %q", a.requests)
+	}
+	if _, out, _ := a.run("list", "--phase", "Running"); len(a.requests) > 1 || strings.Contains(out, "STARTS") {
+		t.Errorf("asked %q about units that run:\n%s", a.requests, out)
 	}
 }
 

@@ -28,6 +28,8 @@ type View struct {
 	Style text.Style
 	// Wide shows additional columns, Header the titles, and Namespaces the namespace of each row.
 	Wide, Header, Namespaces bool
+	// Starts, if set, returns when a unit of Rows is expected to start; nil if that is not known.
+	Starts func(namespace, unit string) *visibility.StartEstimate
 	// Widths, if set, are the column widths of earlier rows.
 	Widths *[]int
 	// Now is the time that ages refer to.
@@ -54,6 +56,9 @@ func Rows(to io.Writer, groups []units.Group, grouped bool, view View) error {
 	for i, group := range groups {
 		u := group.First
 		list[i] = row{UnitSummary: objects.Summary(u), job: u.Job(), requests: units.RequestText(u.Requests()), quota: u.Status.Quota, message: u.Status.Text}
+		if view.Starts != nil {
+			list[i].Start = view.Starts(u.Metadata.Namespace, u.Metadata.Name)
+		}
 		if grouped {
 			list[i].count = group.Count
 		}
