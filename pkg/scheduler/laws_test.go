@@ -65,13 +65,13 @@ func (w *world) checkReclaims(plan scheduler.Plan) {
 	}
 }
 
-// isLeaving reports whether the unit was evicted recently, so that its room is expected.
+// isLeaving reports whether the unit has stopped, or was evicted recently, so that its room is expected.
 func (w *world) isLeaving(u *scheduler.Unit) bool {
 	timeout := w.opts.EvictionTimeout
 	if timeout == 0 {
 		timeout = scheduler.DefaultEvictionTimeout
 	}
-	return holds(u) && u.Evicted && w.now.Before(u.Eviction.At.Add(timeout))
+	return holds(u) && (u.Stopped || u.Evicted && w.now.Before(u.Eviction.At.Add(timeout)))
 }
 
 // oracleWithoutUnits returns the oracle without the units.
