@@ -70,8 +70,16 @@ func (s *Scheduler) book(now time.Time) {
 			s.bookFor(u)
 		}
 	}
+	var all []holding
 	for _, b := range slices.Clone(s.bookings) {
-		if b.changes != s.changes && !s.plan(b, now) {
+		if b.changes == s.changes {
+			continue
+		}
+		if all == nil {
+			all = s.holdings(now)
+			slices.SortFunc(all, func(a, b holding) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.since, b.since)) })
+		}
+		if !s.plan(b, all, now) {
 			b.queue.oldest = nil
 			s.unbook(b)
 		}
@@ -167,16 +175,14 @@ func (s *Scheduler) unbook(b *booking) {
 	s.retryDelayed()
 }
 
-// plan computes the latest time at which the unit of a booking can start, and what has ended by then. It first counts
-// on units whose ends are known, in the order of their ends, and then on the others, in the order in which they were
-// charged. It returns false if all of them are not enough.
+// plan computes the latest time at which the unit of a booking can start, and what has ended by then. It counts on all
+// holdings in their order: first on units whose ends are known, by their ends, and then on the others, in the order in
+// which they were charged. It returns false if all of them are not enough.
 //
 // So it counts last on units without a known end that came after the booking and fit beside it. Otherwise, another unit
 // could take the place of one that has ended, and so on.
-func (s *Scheduler) plan(b *booking, now time.Time) (isPossible bool) {
+func (s *Scheduler) plan(b *booking, all []holding, now time.Time) (isPossible bool) {
 	b.planned = quota.Charge{Demand: b.unit.Demand}
-	all := s.holdings(now)
-	slices.SortFunc(all, func(a, b holding) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.since, b.since)) })
 	n, most := 0, len(all)+1 // more of them never make it fit less
 	var ending, ended []charge
 	for counted := 0; n < most; { // ended are the first counted ones, which are not enough
