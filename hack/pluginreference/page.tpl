@@ -23,8 +23,8 @@ program's archive, which `completion kubectl` also prints, in a folder on your P
 `why`, `tree`, `queue` and `advise` ask kube-queue-controller with [reviews](reviews.md), about namespaces that you can view. They count units in
 other namespaces, but name only those that you can list. If kube-queue-controller does not answer, standard error says why. All but
 `advise` then use the QueueUnits, Queues and ElasticQuotaTrees that you can read, do not show lent quota, and show positions only if
-you can list QueueUnits in all namespaces. `list` reads QueueUnits, and asks
-only for groups of many jobs and for [estimates](../tasks/see-why-a-job-waits.md#see-when-it-starts).
+you can list QueueUnits in all namespaces. `list` reads QueueUnits, and asks only for groups of many jobs and for
+[estimates](../tasks/see-why-a-job-waits.md#see-when-it-starts).
 
 `pause`, `unpause` and `priority` write [annotations of the job](job-keys.md#keys-that-you-set), or the spec of a [unit created by
 hand](../tasks/create-a-unit-by-hand.md). `stop` and `resume` write `spec.stop` of [the Queue](../tasks/stop-a-queue.md). A command
