@@ -95,6 +95,9 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 	v.checkAt = 0
 	if v.at != 0 && !v.late {
 		deadline := v.at.plus(s.timeout)
+		if u.holder != nil { // the end of its pods is reported before the unit shows that the job has stopped
+			deadline = max(deadline, u.holder.podsGoneAt.plus(s.timeout))
+		}
 		switch {
 		case deadline > instantOf(now):
 			v.checkAt = deadline

@@ -345,6 +345,28 @@ func TestNoOtherUnitIsEvictedWhileThePodsOfOneEndWithinTheirGracePeriod(t *testi
 	expectEvicted(t, w, "a/02", "a/03")
 }
 
+// Other units that fit there wait too.
+func TestAUnitGetsTheRoomOfOneThatStopsAtTheEndOfALongGracePeriod(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.configure(scheduler.QueueChanged{Queue: "root", Preemption: scheduler.Preemption{WithinQueue: true}})
+	w.submit("a/saves", cpu("4"))
+	w.settle()
+	last := pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/saves"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 4000)}
+	w.pod(last)
+	w.submit("a/urgent", cpu("4"), priority(1))
+	w.submit("a/small", cpu("1"))
+	w.after(time.Minute)
+	expectEvicted(t, w, "a/saves")
+	last.Terminating = true
+	w.pod(last)
+	w.after(25 * time.Minute)
+	w.podGone(last.UID)
+	w.after(time.Second)
+	w.write("a/saves", stop)
+	w.settle()
+	expectReleased(t, w, "a/urgent")
+}
+
 func TestAGracePeriodOfYearsDoesNotKeepOthersFromTheirGuarantee(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.submitAll(cpu("5"), numbered("a", 4)...)
