@@ -29,6 +29,7 @@ func visit(t *testing.T, c *cluster) (ctx context.Context, b *browser) {
 	ctx, closeBrowser := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox)...)
 	t.Cleanup(closeBrowser)
 	ctx, closeTab := chromedp.NewContext(ctx)
+	do(t, ctx) // Console does not report that the browser does not start, and chromedp panics at the next attempt
 	console := chromedp.Console(ctx)
 	t.Cleanup(func() {
 		closeTab()
