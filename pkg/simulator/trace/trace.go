@@ -18,12 +18,10 @@ import (
 	"cmp"
 	"compress/gzip"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -147,9 +145,6 @@ type row struct {
 	tenant string
 	// sizes are the unparsed requests, to order rows that are otherwise equal.
 	sizes string
-	// turn orders the tenants of one instant, differently each time. If they were ordered by name, the same tenant would
-	// always go first.
-	turn uint64
 }
 
 type collector struct {
@@ -188,17 +183,11 @@ func (c *collector) trace() (*Trace, error) {
 		}
 		return nil, &Error{File: c.file, Fault: fault}
 	}
-	for i := range c.rows {
-		r, hash := &c.rows[i], fnv.New64a()
-		_, _ = io.WriteString(hash, strconv.FormatInt(int64(r.at), 10)+r.tenant)
-		r.turn = hash.Sum64()
-	}
 	slices.SortFunc(c.rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.turn, b.turn), strings.Compare(a.tenant, b.tenant), strings.Compare(a.job.Name, b.job.Name),
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.tenant, b.tenant), strings.Compare(a.job.Name, b.job.Name),
 			cmp.Compare(b.job.Priority, a.job.Priority), strings.Compare(a.sizes, b.sizes), cmp.Compare(a.job.Runs, b.job.Runs),
 			cmp.Compare(a.job.Limit, b.job.Limit), cmp.Compare(a.job.Expected, b.job.Expected))
 	})
-	c.spread()
 	namespaces, renamed := namespaces(c.rows)
 	t.Renamed = renamed
 	first := c.rows[0].at
@@ -213,20 +202,6 @@ func (c *collector) trace() (*Trace, error) {
 		t.Jobs = append(t.Jobs, r.job)
 	}
 	return t, nil
-}
-
-// spread puts a microsecond between jobs of several tenants with one submission time, because the core orders equal
-// times by the names of the tenants.
-func (c *collector) spread() {
-	for from, to := 0, 0; from < len(c.rows); from = to {
-		for to < len(c.rows) && (to == from || c.rows[to].at == c.rows[to-1].at) {
-			to++
-		}
-		for i := from; i < to && c.rows[from].tenant != c.rows[to-1].tenant; i++ {
-			c.rows[i].at += time.Duration(i-from) * time.Microsecond
-		}
-	}
-	slices.SortStableFunc(c.rows, func(a, b row) int { return cmp.Compare(a.at, b.at) })
 }
 
 // namer gives each job a unique name in its namespace, because a name can occur several times in a trace if jobs were
