@@ -33,7 +33,7 @@ type room struct {
 func core() []room {
 	types := []string{"k8s.io/api/core/v1", "k8s.io/apimachinery/pkg/api/resource",
 		"k8s.io/apimachinery/pkg/api/validate/content", "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"}
-	files := []string{"bufio", "bytes", "compress/gzip", "context", "encoding/csv", "encoding/json", "encoding/xml", "hash/fnv", "io",
+	files := []string{"bufio", "bytes", "compress/gzip", "context", "encoding/csv", "encoding/json", "encoding/xml", "io",
 		"os", "path/filepath", "regexp", "k8s.io/apimachinery/pkg/util/yaml", "sigs.k8s.io/yaml"}
 	meta := append([]string{"regexp", "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1",
 		"k8s.io/apimachinery/pkg/api/meta", "k8s.io/apimachinery/pkg/apis/meta/v1"}, types...)
