@@ -96,7 +96,7 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 	if v.at != 0 && !v.late {
 		deadline := v.at.plus(s.timeout)
 		if u.holder != nil { // the end of its pods is reported before the unit shows that the job has stopped
-			deadline = max(deadline, u.holder.podsGoneAt.plus(s.timeout))
+			deadline = max(deadline, min(u.holder.podsGoneAt.plus(s.timeout), v.at.plus(MaxStopping)))
 		}
 		switch {
 		case deadline > instantOf(now):

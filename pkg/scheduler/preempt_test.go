@@ -378,6 +378,22 @@ func TestAGracePeriodOfYearsDoesNotKeepOthersFromTheirGuarantee(t *testing.T) {
 	expectEvicted(t, w, "a/02", "a/03")
 }
 
+// Its job is not suspended, and makes a pod again and again.
+func TestPodsThatComeAndGoDoNotKeepOthersFromTheirGuarantee(t *testing.T) {
+	w := reclaiming(t, lenders())
+	w.submitAll(cpu("5"), numbered("a", 4)...)
+	w.submit("b/one", cpu("5"))
+	w.settle()
+	failing := pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/03"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 5000)}
+	for range scheduler.MaxStopping / time.Minute {
+		w.pod(failing)
+		w.after(time.Second)
+		w.podGone(failing.UID)
+		w.after(time.Minute)
+	}
+	expectEvicted(t, w, "a/02", "a/03")
+}
+
 func TestAnotherUnitThatEndsSparesVictimsThatWereNotEvictedYet(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MaxPerMinute: 1}})
