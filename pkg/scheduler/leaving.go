@@ -93,7 +93,7 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 		s.seekClaimants = true
 	}
 	v.checkAt = 0
-	if v.at != 0 && !v.late {
+	if v.at != 0 && !v.late && s.backend != nil { // without quota, nothing is charged, so nothing shows that it is stopping
 		deadline := v.at.plus(s.timeout)
 		if u.holder != nil { // the end of its pods is reported before the unit shows that the job has stopped
 			deadline = max(deadline, min(u.holder.podsGoneAt.plus(s.timeout), v.at.plus(MaxStopping)))

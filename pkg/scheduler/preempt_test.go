@@ -339,6 +339,9 @@ func TestNoOtherUnitIsEvictedWhileThePodsOfOneEndWithinTheirGracePeriod(t *testi
 	w.pod(last)
 	w.after(25 * time.Minute)
 	expectEvicted(t, w, "a/03")
+	w.restart()
+	w.after(time.Minute)
+	expectEvicted(t, w, "a/03")
 	last.Requests = nil // its grace period is over, and its node does not report its end
 	w.pod(last)
 	w.after(scheduler.DefaultEvictionTimeout)
