@@ -40,8 +40,8 @@ type Unit struct {
 	RequeueAt time.Time
 	// Reason is the reason that the unit shows now.
 	Reason wellknown.Reason
-	// Eviction describes the eviction of a unit that is evicted. If the unit has stopped since, At is when it stopped or
-	// was requeued.
+	// Eviction describes the eviction of a unit that is evicted. If the unit was requeued since, or a user has suspended
+	// its job, At is when that happened.
 	Eviction Eviction
 }
 

@@ -118,7 +118,7 @@ func answers() map[string]answerer {
 				u.Start = a.estimate(u.Namespace, u.Name)
 			}
 			for i := range status.Groups {
-				// In all queues together, these units can be so far behind that playing the queues to there takes too long.
+				// In all queues together, these units can be so far back that playing the queues until they start takes too long.
 				if u := &status.Groups[i].First; review.Spec.Queue != "" || u.Position == 1 {
 					u.Start = a.estimate(u.Namespace, u.Name)
 				}

@@ -26,7 +26,7 @@ type Score struct {
 
 // Found is the result of a search.
 type Found struct {
-	// First has the score of each settings on the first half. Best is the best of them, and Second the score of its
+	// First has the scores of all settings on the first half. Best is the best of them, and Second the score of its
 	// settings on the second half.
 	First        []Score
 	Best, Second Score
