@@ -109,7 +109,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.tree, "tree", "", "`FILE` with the manifest of the ElasticQuotaTree to try; - for the standard input.")
 	fs.StringVar(&o.capacity, "capacity", "", "Capacity of the cluster as `RESOURCE=AMOUNT,...`, to propose a tree. Use it instead of --tree.")
 	fs.StringVar(&o.quotas, "quotas", string(quotatree.Elastic), "`KIND` of tree to propose for --capacity. single: one quota for all tenants; elastic: one quota per tenant, with a min in proportion to its jobs' resource-hours and the full capacity as max; hard: the same with max = min.")
-	fs.BoolVar(&o.printTree, "print-tree", false, "Print the manifest of the tree and exit without replaying the trace.")
+	fs.BoolVar(&o.printTree, "print-tree", false, "Print the manifest of the tree and exit. Replays the trace only for --"+flagSearchMin+".")
 	fs.StringSliceVar(&o.policies, "policy", []string{queue.RoundRobin.Name}, "`POLICY,...` of the queues: "+strings.Join(queue.PolicyNames(), ", ")+". The trace is replayed once per policy.")
 	fs.BoolVar(&o.pauseBorrowing, "pause-borrowing", pauseDefault, "Without reclaim: pause borrowing of a resource while a job waits for its guaranteed quota; same as the flag of kube-queue-controller.")
 	fs.StringVar(&o.oversellRate, "oversell-rate", "1.0", "`DECIMAL` that multiplies every max; same as the flag of kube-queue-controller.")

@@ -53,7 +53,7 @@ func expectLongerWaits(t *testing.T, timeout time.Duration) {
 		w.write("a/job", stop)
 		w.settle()
 		w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
-		if got := w.lastMessage("a/job"); !strings.HasPrefix(got, fmt.Sprintf("not all pods of the job were ready in time (try %d); the job is queued again at ", len(waits)+1)) {
+		if got := w.lastMessage("a/job"); !strings.HasPrefix(got, fmt.Sprintf("not all pods of the job were ready in time (requeue %d); the job is queued again at ", len(waits)+1)) {
 			t.Fatalf("it shows %q", got)
 		}
 		w.restart() // and so does the one after it, from the object

@@ -51,7 +51,7 @@ func (s *Scheduler) whyLater(u *unit, check *CheckState, again backoff.State, no
 		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: check.sentence("failed", "the job is queued again at "+readable(again.Until))}
 	case u.wasUnready():
 		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: fmt.Sprintf(
-			"not all pods of the job were ready in time (try %d); the job is queued again at %s", again.Count, readable(again.Until))}
+			"not all pods of the job were ready in time (requeue %d); the job is queued again at %s", again.Count, readable(again.Until))}
 	default:
 		return inBackoff("was stopped", again)
 	}

@@ -406,12 +406,14 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 		u.countedIn, u.countedAs = nil, Waiting
 		s.settle(u, now)
 	}
-	for _, e := range s.endedBefore {
-		if e.unit.queue != nil {
-			e.unit.queue.evicted(e.at)
+	if s.backend != nil {
+		for _, e := range s.endedBefore {
+			if e.unit.queue != nil {
+				e.unit.queue.evicted(e.at)
+			}
 		}
+		s.endedBefore = nil
 	}
-	s.endedBefore = nil
 	for _, b := range booked { // each stays with its unit
 		if u := b.unit; s.planner != nil && u.queue != nil && u.queue.mayBook(u) && !s.isBookedAbove(u.queue, u) {
 			s.bookFor(u)
