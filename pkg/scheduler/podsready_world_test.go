@@ -7,13 +7,17 @@ import (
 
 // awaitsPodsOfOthers reports whether the queue of the unit admits nothing until another unit's pods are ready.
 func (w *world) awaitsPodsOfOthers(u *scheduler.Unit) bool {
+	return w.awaitsPodsOf(u, func(*scheduler.Unit) bool { return true })
+}
+
+func (w *world) awaitsPodsOf(u *scheduler.Unit, counts func(other *scheduler.Unit) bool) bool {
 	set := w.queueOf(u)
 	if !set.PodsReady.Blocks || set.PodsReady.Timeout <= 0 {
 		return false
 	}
 	group, _ := w.tree.Place(u.Namespace(), u.QuotaName)
 	for _, other := range w.units {
-		if other == u || other.Phase != scheduler.Reserved && !(other.AwaitsPods && holds(other) && !other.Over) {
+		if other == u || !counts(other) || other.Phase != scheduler.Reserved && !(other.AwaitsPods && holds(other) && !other.Over) {
 			continue
 		}
 		if g, refusal := w.tree.Place(other.Namespace(), other.QuotaName); refusal == nil && g.Queue() == group.Queue() {
@@ -37,7 +41,12 @@ func (w *world) checkWaitForPods(write scheduler.Write) {
 	if write.Kind == scheduler.Dequeue && write.Gates != w.queueOf(u).Gates {
 		w.t.Fatalf("unit %s is admitted, and its growth is gated: %t", u.Key, write.Gates)
 	}
-	if u.Phase == scheduler.Waiting && len(w.news) == 0 && len(w.sent) == 0 && len(w.outcomes) == 0 && w.awaitsPodsOfOthers(u) {
+	// A unit that replaces a lost one can come after the decision.
+	decided := func(other *scheduler.Unit) bool {
+		attempt, replaces := w.restored[other.UID]
+		return !replaces || other.Attempts != attempt
+	}
+	if u.Phase == scheduler.Waiting && len(w.news) == 0 && len(w.sent) == 0 && len(w.outcomes) == 0 && w.awaitsPodsOf(u, decided) {
 		w.t.Fatalf("unit %s is admitted before the pods of others are ready", u.Key)
 	}
 }
