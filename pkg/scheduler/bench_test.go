@@ -17,14 +17,12 @@ func BenchmarkRelease(b *testing.B) {
 		{100_000, 1000, 100, eachLeaf, queue.Priority},
 		{100_000, 1000, 100, eachLeaf, queue.RoundRobin},
 		{100_000, 1000, 100, eachLeaf, queue.Block},
-		{100_000, 1000, 100, eachLeaf, queue.ShortestFirst},
 		{100_000, 1, 1, eachLeaf, queue.Priority},
 		{100_000, 1, 100, eachLeaf, queue.Priority},
 		{100_000, 1, 100_000, eachLeaf, queue.Priority},
 		{100_000, 1, 100_000, eachLeaf, queue.RoundRobin},
 		{100_000, 10, 100, theRoot, queue.Priority},
 		{100_000, 100, 100, theRoot, queue.Priority},
-		{100_000, 100, 100, theRoot, queue.ShortestFirst},
 		{100_000, 1000, 100, theRoot, queue.Priority},
 		{1_000_000, 1000, 1, eachLeaf, queue.Priority},
 		{1_000_000, 1000, 100, eachLeaf, queue.Priority},
@@ -36,29 +34,12 @@ func BenchmarkRelease(b *testing.B) {
 	}
 }
 
-// BenchmarkReleaseReserved is BenchmarkRelease while each limit has a reservation.
-func BenchmarkReleaseReserved(b *testing.B) {
-	for _, of := range []crowdOf{
-		{100_000, 1, 100, eachLeaf, queue.ShortestFirst},
-		{100_000, 100, 100, theRoot, queue.ShortestFirst},
-		{100_000, 1000, 100, theRoot, queue.ShortestFirst},
-		{100_000, 100, 100, eachLeaf, queue.ShortestFirst},
-	} {
-		b.Run(of.String(), func(b *testing.B) {
-			c := newCrowd(b, of)
-			c.reserve(b)
-			c.benchmarkReleases(b)
-		})
-	}
-}
-
 // benchmarkReleases fills the crowd and then replaces units.
 func (c *crowd) benchmarkReleases(b *testing.B) {
 	c.fill(b)
 	runtime.GC()
 	b.ReportAllocs()
 	for b.Loop() {
-		c.now = c.now.Add(c.tick)
 		c.replaceOne(b)
 		c.core.Apply(c.now, scheduler.UnitChanged{Unit: c.unit()})
 	}

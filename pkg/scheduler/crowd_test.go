@@ -31,9 +31,6 @@ type crowd struct {
 	running []scheduler.Unit
 	// guaranteed: each leaf has a guarantee of what its units request.
 	guaranteed bool
-	// reserved: each limit has a gang with a reservation. tick is how much time passes with each release.
-	reserved bool
-	tick     time.Duration
 }
 
 // crowdOf is how many units wait, in how many groups, and with how many shapes.
@@ -50,9 +47,6 @@ const (
 	theRoot  = "root"
 	nothing  = "nothing"
 )
-
-// gangCPUs is what a gang requests: all CPUs below its limit.
-const gangCPUs = 1_000_000
 
 // runningPerLeaf is how many units of each leaf have room where it is full.
 const runningPerLeaf = 4
@@ -79,9 +73,6 @@ func newCrowd(t testing.TB, of crowdOf) *crowd {
 func (c *crowd) plant(t testing.TB) {
 	t.Helper()
 	jobs := func(n int) map[string]resource.Quantity {
-		if c.reserved { // and for the unit that the gang waits for
-			return map[string]resource.Quantity{quota.JobsResource: *resource.NewQuantity(int64(n+1), resource.DecimalSI), "cpu": *resource.NewQuantity(gangCPUs, resource.DecimalSI)}
-		}
 		return map[string]resource.Quantity{quota.JobsResource: *resource.NewQuantity(int64(n), resource.DecimalSI)}
 	}
 	root := tree.Node{Name: "root"}
@@ -104,37 +95,6 @@ func (c *crowd) plant(t testing.TB) {
 	c.core.Apply(c.now, scheduler.QuotaChanged{Backend: planted})
 }
 
-// reserve gives each limit a gang with a reservation, which waits for a unit that never ends. 300 units are released per
-// second, and all end before the gangs can start.
-func (c *crowd) reserve(t testing.TB) {
-	t.Helper()
-	c.reserved, c.tick = true, time.Second/300
-	c.core = scheduler.New(scheduler.Options{Policy: c.policy, Silent: true})
-	c.plant(t)
-	for _, name := range c.core.QueueNames() {
-		c.core.Apply(c.now, scheduler.QueueChanged{Queue: name, Policy: c.policy, ReserveAfter: time.Hour})
-	}
-	limits := 1
-	if c.full == eachLeaf {
-		limits = c.leaves
-	}
-	for _, cpus := range []int64{1, gangCPUs} {
-		for leaf := range limits {
-			requests, err := resources.Request(c.names, map[string]resource.Quantity{"cpu": *resource.NewQuantity(cpus, resource.DecimalSI), quota.JobsResource: resource.MustParse("1")})
-			require.NoError(t, err)
-			c.version++
-			key := fmt.Sprintf("%s/of-%d", namespaceOf(leaf), cpus)
-			c.core.Apply(c.now, scheduler.UnitChanged{Unit: scheduler.Unit{Key: key, Facts: scheduler.Facts{UID: key, Version: c.version, MaxSeconds: 1 << 30,
-				Submitted: c.now.Add(-2 * time.Hour).UnixMicro(), Demand: quota.Demand{Requests: requests, Preemptible: true}}}})
-		}
-		c.turn()
-	}
-	c.running = nil
-	if got := len(c.core.Bookings()); got != limits {
-		t.Fatalf("%d gangs have a reservation, want %d", got, limits)
-	}
-}
-
 func namespaceOf(leaf int) string { return "team-" + strconv.Itoa(leaf) }
 
 // unit makes another unit, with names as long as in real clusters. Leaves and shapes get units in turn.
@@ -142,16 +102,12 @@ func (c *crowd) unit() scheduler.Unit {
 	c.version++
 	i := c.made
 	c.made++
-	shape, maxSeconds := i/c.leaves%c.shapes, 0
-	if c.policy.ByLimit {
-		maxSeconds = 100_000 + shape*7919%10_000
-	}
 	return scheduler.Unit{
 		Key: fmt.Sprintf("%s/tfjob-training-%07d-0a1b2c3d", namespaceOf(i%c.leaves), i),
 		Facts: scheduler.Facts{
 			UID:     fmt.Sprintf("4b1a7d8e-7a3b-4b7e-9a51-%012d", i),
-			Version: c.version, Priority: int32(i % 3), MaxSeconds: int32(maxSeconds), Submitted: c.now.UnixMicro() + int64(i),
-			Demand: quota.Demand{Requests: append(resources.Vector(nil), c.demands[shape].Requests...), Preemptible: true},
+			Version: c.version, Priority: int32(i % 3), Submitted: c.now.UnixMicro() + int64(i),
+			Demand: quota.Demand{Requests: append(resources.Vector(nil), c.demands[i/c.leaves%c.shapes].Requests...), Preemptible: true},
 		},
 	}
 }

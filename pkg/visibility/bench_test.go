@@ -21,15 +21,6 @@ func crowd(t failer) *cluster {
 		cpu: func(unit int) int { return 1000 + unit%7 }})
 }
 
-// few is a cluster with 100 queues in which 1,000 units each wait. All compete for the root, which is full.
-func few(t failer) *cluster {
-	return full(t, queue.RoundRobin, scale{parents: 4, leaves: 25, perLeaf: 1010, root: "700", parent: "200", min: "4", max: "11",
-		cpu: func(unit int) int { return 1000 + 10*(unit%7+1) }})
-}
-
-// crowds are clusters with 100,000 units, by their numbers of queues.
-var crowds = map[string]func(failer) *cluster{"990 queues": crowd, "100 queues": few}
-
 // turnover is a cluster with 1,000 nodes of quota and 104,976 units. All units of a parent compete: it is full with 2
 // units of each leaf, which may have 4. root is the max of the root, and may be empty.
 func turnover(t failer, policy *queue.Policy, root string) *cluster {
@@ -90,14 +81,10 @@ func reportProcessorTime(b *testing.B) (report func()) {
 }
 
 func BenchmarkView(b *testing.B) {
-	for name, of := range crowds {
-		b.Run(name, func(b *testing.B) {
-			c := of(b)
-			b.ReportAllocs()
-			for b.Loop() {
-				c.core.View(c.now, c.names)
-			}
-		})
+	c := crowd(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.core.View(c.now, c.names)
 	}
 }
 
@@ -154,14 +141,11 @@ func BenchmarkAnswers(b *testing.B) {
 }
 
 func BenchmarkStarts(b *testing.B) {
-	for name, of := range crowds {
-		b.Run(name, func(b *testing.B) {
-			view := of(b).model().view
-			b.ReportAllocs()
-			defer reportProcessorTime(b)()
-			for b.Loop() {
-				New(view, []string{"", "Job"}, "kube-queue").Starts(func(string, forecast.Declared, time.Duration) (time.Duration, bool) { return time.Hour, true }, nil)
-			}
-		})
+	m := crowd(b).model()
+	report := reportProcessorTime(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Starts(func(string, forecast.Declared, time.Duration) (time.Duration, bool) { return time.Hour, true }, nil)
 	}
+	report()
 }
