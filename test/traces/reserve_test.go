@@ -54,10 +54,6 @@ func TestPhillyWithReservations(t *testing.T) {
 
 // With a reservation time found on the first half of the trace, jobs of the second half wait a third as long as with
 // RoundRobin, in the mean and at most. The longest waits with Block are shorter: it serves jobs in order.
-//
-// A search from 80 to 200 h in steps of 10 h finds 140 h, which divides the mean by 2.7 and the maximum by 3.9. If the
-// second half started on an empty cluster, there would be no backlog: the longest wait is 36 h with Block and with any
-// time up to 30 h, 105 h with RoundRobin, and 112 h with the times that suit the first half.
 func TestAReservationTimeFoundOnTheFirstHalfOfPhillyShortensWaitsInTheSecond(t *testing.T) {
 	const gpus = 560
 	scenario := phillyScenario(t, quotatree.Single, gpus, queue.ShortestFirst, false)
