@@ -101,6 +101,7 @@ func (s *Scheduler) chargePods(now time.Time) {
 				h.podsGoneAt = instantOf(now)
 			}
 			for _, u := range h.units {
+				s.seeStopping(u, now)
 				if s.off[u.Kind] != nil {
 					s.schedule(u, now)
 				}

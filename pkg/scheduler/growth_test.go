@@ -165,7 +165,7 @@ func TestYoungGrowthGoesBeforeItsJob(t *testing.T) {
 	expectEvicted(t, w, "a/growth")
 }
 
-// No other unit is evicted while pods of the growth are within their grace periods.
+// No other unit is evicted while pods of the growth are within their grace periods, and soon after.
 func TestGrowthHasTheGracePeriodsOfItsPods(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
 	w.exact = false
@@ -185,12 +185,12 @@ func TestGrowthHasTheGracePeriodsOfItsPods(t *testing.T) {
 	w.submit("a/urgent", cpu("2"), priority(1))
 	w.settle()
 	pod(3, true)
-	w.after(scheduler.DefaultEvictionTimeout)
-	w.settle()
+	w.after(scheduler.DefaultEvictionTimeout + 4*time.Minute)
 	expectEvicted(t, w, "a/growth")
-	pod(3, false) // it is no longer being deleted
-	w.after(scheduler.DefaultEvictionTimeout + time.Minute)
-	w.settle()
+	w.podGone("pod-3")
+	w.after(4 * time.Minute)
+	expectEvicted(t, w, "a/growth")
+	w.after(2 * time.Minute)
 	if got := w.evicted(); len(got) != 2 {
 		t.Errorf("evicted are %v, want another unit in place of one that does not stop", got)
 	}

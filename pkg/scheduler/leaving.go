@@ -24,6 +24,10 @@ type leaving struct {
 	late bool
 	// checkAt is when the eviction can be sent, or when it is late; 0 if neither is due.
 	checkAt instant
+	// stopping is whether pods of the job are being deleted, and stoppedAt is when the last of them was gone; 0 if none
+	// was. Both are only for growth.
+	stopping  bool
+	stoppedAt instant
 	// planned is the charge that the plan no longer includes; nil if there is none.
 	planned *charge
 }
@@ -96,7 +100,8 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 	if v.at != 0 && !v.late && s.backend != nil { // without quota, nothing is charged, so nothing shows that it is stopping
 		deadline := v.at.plus(s.timeout)
 		if u.holder != nil { // the end of its pods is reported before the unit shows that the job has stopped
-			deadline = max(deadline, min(u.holder.podsGoneAt.plus(s.timeout), v.at.plus(MaxStopping)))
+			s.seeStopping(u, now)
+			deadline = max(deadline, min(max(u.holder.podsGoneAt, v.stoppedAt).plus(s.timeout), v.at.plus(MaxStopping)))
 		}
 		switch {
 		case deadline > instantOf(now):
@@ -122,6 +127,19 @@ func (s *Scheduler) isStopping(u *unit) bool {
 		return len(s.pods.Requested(u.holder.Holder).Minus(s.pods.Lasting(u.holder.Holder))) > 0
 	}
 	return s.hasPods(u) && len(s.pods.Lasting(u.holder.Holder)) == 0
+}
+
+// seeStopping records when the last deleted pod of growth is gone, because the job keeps its other pods.
+func (s *Scheduler) seeStopping(u *unit, now time.Time) {
+	v := u.leaving
+	if v == nil || !u.Growth {
+		return
+	}
+	stopping := s.isStopping(u)
+	if v.stopping && !stopping {
+		v.stoppedAt = instantOf(now)
+	}
+	v.stopping = stopping
 }
 
 // stopFollowing forgets the eviction of a unit, because it is over or was withdrawn.
