@@ -236,13 +236,13 @@ test-versions: tools ## Test the local cluster, and what holds jobs, on Kubernet
 test-native-gangs: ## Run a hundred gangs on Kubernetes 1.37 with its own gangs (make test: 30, without them)
 	go test -count=1 -v -timeout 60m -tags native ./test/e2e/gangs
 
-# What the steps of test-random are drawn from.
+# What the steps of test-random are drawn from. If it is even, kube-queue-controller runs with --count-unqueued-pods.
 SEED ?= 1
 # How often users of managed namespaces attack; 0 for unmanaged namespaces.
 ATTACKS ?= 400
 
 .PHONY: test-random
-test-random: ## Edit, orphan, delete, copy and attack 300 random jobs of twelve kinds while both programs are killed (make test: 16)
+test-random: ## Edit, orphan, delete, copy and attack 300 random jobs of fourteen kinds while both programs are killed (make test: 16)
 	go test -count=1 -v -timeout 60m ./test/e2e/random -jobs=300 -attacks=$(ATTACKS) -seed=$(SEED)
 
 .PHONY: test-flood

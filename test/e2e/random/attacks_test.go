@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/e2e/random/oracle"
 	"kube-queue.dev/kube-queue/test/e2e/random/plan"
 	"kube-queue.dev/kube-queue/test/harness"
@@ -197,12 +198,12 @@ func (r *run) target(d drawn, object string) (schema.GroupVersionResource, *unst
 	case plan.Pod:
 		resource, name = harness.Pods, ""
 		if pods := r.record.Pods(r.namespace(d), d.name()); len(pods) > 0 {
-			name = pods[0].Name
+			name = pods[r.at%len(pods)].Name
 		}
 	case plan.Unit:
 		resource, name = units, ""
-		if unit := r.record.Unit(r.namespace(d), d.name()); unit != nil {
-			name = unit.Name
+		if all := r.record.Units(r.namespace(d), d.name()); len(all) > 0 {
+			name = all[r.at%len(all)].Name
 		}
 	case plan.Part:
 		name = ""
@@ -262,6 +263,17 @@ func (r *run) forge(d drawn, a plan.Attack, o *unstructured.Unstructured) error 
 		maps.Copy(annotations, map[string]string{"scheduling.x-k8s.io/suspend": "false", "kube-queue/released": "7", "kube-queue/managed": "false", "kube-queue/not-part-of": "x",
 			"kube-queue/admitted-count": "main=1", "kube-queue/original-count": "main=1", "kube-queue/after": "x"})
 		o.SetAnnotations(annotations)
+	case plan.Gate:
+		_, gated, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "schedulingGates")
+		if !gated || a.Verb == plan.Apply { // an apply removes nothing that others have set
+			return errNothing
+		}
+		unstructured.RemoveNestedField(o.Object, "spec", "schedulingGates")
+	case plan.Group:
+		if err := unstructured.SetNestedField(o.Object, "other", "metadata", "labels", wellknown.PodGroupLabel); err != nil {
+			return err
+		}
+		return unstructured.SetNestedField(o.Object, "1", "metadata", "annotations", wellknown.PodGroupSizeAnnotation)
 	case plan.Spec:
 		return unstructured.SetNestedStringMap(o.Object, map[string]string{"cpu": "1m"}, "spec", "resource")
 	case plan.Status:
@@ -331,10 +343,16 @@ func (r *run) plant(client dynamic.Interface, d drawn, a plan.Attack) error {
 	}
 	resource, text := harness.Jobs, ""
 	switch a.Field {
-	case plan.APod, plan.ADaemon, plan.ALabelledPod:
+	case plan.APod, plan.ADaemon, plan.ALabelledPod, plan.APlacedPod, plan.AGrownPod:
 		resource = harness.Pods
-		owner := map[string]string{plan.APod: owned, plan.ADaemon: ", ownerReferences: [{apiVersion: example.com/v1, kind: DaemonSet, name: d, uid: d, controller: true}]"}[a.Field]
+		owner := map[string]string{plan.APod: owned, plan.AGrownPod: owned, plan.ADaemon: ", ownerReferences: [{apiVersion: example.com/v1, kind: DaemonSet, name: d, uid: d, controller: true}]"}[a.Field]
 		text = "{apiVersion: v1, kind: Pod, " + fmt.Sprintf(pod, ", "+name+owner) + "}"
+		switch a.Field {
+		case plan.APlacedPod:
+			text = strings.Replace(text, "spec: {", "spec: {nodeName: anywhere, ", 1)
+		case plan.AGrownPod:
+			text = strings.Replace(text, "annotations: {", "annotations: {"+wellknown.GrowthAnnotation+": main, ", 1)
+		}
 	case plan.AReplicaSet:
 		resource = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 		text = fmt.Sprintf("{apiVersion: apps/v1, kind: ReplicaSet, metadata: {%s%s}, spec: {replicas: 1, selector: {matchLabels: {random: x%d}}, template: {%s}}}", name, owned, r.at,

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/e2e/random/oracle"
 	"kube-queue.dev/kube-queue/test/e2e/random/plan"
 	"kube-queue.dev/kube-queue/test/harness"
@@ -97,9 +98,30 @@ var (
 	jobSets      = schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}
 )
 
+// pods returns the kind of plain pods, or of groups of pods. Only the test deletes them, because nothing creates a pod
+// again that an attack has deleted.
+func pods(name string) kind {
+	return kind{
+		Kind: plan.Kind{Name: name, Endless: true, Unstoppable: true, Gated: true}, extension: "pod", resource: harness.Pods, suspend: suspendField,
+		spec:  func(d drawn) string { return "  restartPolicy: Never\n  " + d.containers("main") + "\n" },
+		scale: (*run).replacePod,
+		annotations: func(d drawn) map[string]string {
+			all := d.runTimes()
+			if d.Kind == podGroup {
+				all[wellknown.PodGroupSizeAnnotation] = fmt.Sprint(d.Workers)
+			}
+			return all
+		},
+	}
+}
+
+const podGroup = "PodGroup"
+
 // kinds returns all kinds of the test.
 func kinds() []kind {
 	return []kind{
+		pods("Pod"),
+		pods(podGroup),
 		{
 			Kind: plan.Kind{Name: "Job"}, extension: "job", resource: harness.Jobs, suspend: suspendField, workers: "/spec/parallelism",
 			spec: func(d drawn) string { return "  " + d.batchJob() + "\n" },
@@ -177,11 +199,17 @@ func (d drawn) batchJob() string {
 		d.Workers, plan.MaxWorkers, d.template("main"))
 }
 
-// manifest returns the job with the mark, in YAML.
+// manifest returns the job with the mark, or a pod of it, in YAML.
 func (d drawn) manifest() string {
-	k := d.kind()
-	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: \"true\"}}\nspec:\n%s",
-		k.resource.GroupVersion(), k.Name, d.name(), k.spec(d))
+	k, labels := d.kind(), ""
+	if k.Gated {
+		labels = oracle.JobLabel + ": " + d.name()
+	}
+	if d.Kind == podGroup {
+		labels += ", " + wellknown.PodGroupLabel + ": " + d.name()
+	}
+	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %s, labels: {%s}, annotations: {scheduling.x-k8s.io/suspend: \"true\"}}\nspec:\n%s",
+		k.resource.GroupVersion(), strings.TrimSuffix(k.Name, "Group"), d.name(), labels, k.spec(d)) // a group is its pods
 }
 
 func (d drawn) kind() kind {
@@ -202,6 +230,18 @@ const (
 // declared returns the size of a Workflow with these workers.
 func (d drawn) declared(workers int) string {
 	return fmt.Sprintf("{cpu: %dm, memory: %dMi}", int64(workers)*d.MilliCPU, int64(workers)*d.MebiByte)
+}
+
+// replacePod replaces a pod of a group.
+func (r *run) replacePod(d drawn, _ int) error {
+	old := r.record.Pods(r.namespace(d), d.name())
+	if d.Kind != podGroup || len(old) < 2 {
+		return nil
+	}
+	if err := r.objects(d).Delete(r.t.Context(), old[len(old)-1].Name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	return r.create(d, nil, fmt.Sprintf("%s-more-%d", d.name(), r.at))
 }
 
 // scaleRayJob does what the autoscaler of Ray does.

@@ -151,6 +151,15 @@ func (r *run) change(op plan.Op, d drawn, workers int) error {
 
 // submit creates a job, with annotations in addition to its own.
 func (r *run) submit(d drawn, annotations map[string]string) error {
+	err := r.create(d, annotations, d.name())
+	for i := 1; err == nil && d.Kind == podGroup && i < d.Workers; i++ {
+		err = r.create(d, annotations, fmt.Sprintf("%s-%d", d.name(), i))
+	}
+	return err
+}
+
+// create creates the job, or a pod of a group.
+func (r *run) create(d drawn, annotations map[string]string, name string) error {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(d.manifest()), &object.Object); err != nil {
 		return fmt.Errorf("the manifest of %s: %w\n%s", d.name(), err, d.manifest())
@@ -165,6 +174,7 @@ func (r *run) submit(d drawn, annotations map[string]string) error {
 		all[key] = value
 	}
 	object.SetAnnotations(all)
+	object.SetName(name)
 	_, err := r.objects(d).Create(r.t.Context(), object, metav1.CreateOptions{})
 	return err
 }
@@ -214,6 +224,10 @@ func (r *run) merge(d drawn, change map[string]any) error {
 }
 
 func (r *run) delete(d drawn, policy metav1.DeletionPropagation) error {
+	if d.kind().Gated {
+		return r.objects(d).DeleteCollection(r.t.Context(), metav1.DeleteOptions{PropagationPolicy: &policy},
+			metav1.ListOptions{LabelSelector: oracle.JobLabel + "=" + d.name()})
+	}
 	return r.objects(d).Delete(r.t.Context(), d.name(), metav1.DeleteOptions{PropagationPolicy: &policy})
 }
 

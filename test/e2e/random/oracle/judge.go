@@ -43,8 +43,8 @@ type Pod struct {
 	// Job is the job that it was created for.
 	Job      string
 	Requests Amounts
-	// Ended is whether its containers have ended.
-	Ended bool
+	// Idle is whether its containers have ended, or it waits at the gate.
+	Idle bool
 	// Until is the end of the grace period of a pod that is being deleted, or zero. As in the API server, the pod
 	// does not count from then on, even if it still exists.
 	Until time.Time
@@ -128,7 +128,7 @@ type judge struct {
 	uncharged int
 }
 
-// pod is a pod that has not ended, with the time when it was first seen.
+// pod is a pod that is not idle, with the time since when it is not.
 type pod struct {
 	Pod
 	since time.Time
@@ -156,7 +156,7 @@ func (j *judge) see(e Event) {
 
 func (j *judge) seePod(e Event) {
 	switch known := j.pods[e.Pod.UID]; {
-	case e.Gone || e.Pod.Ended:
+	case e.Gone || e.Pod.Idle:
 		delete(j.pods, e.Pod.UID)
 	case known != nil:
 		known.Pod, known.revision = *e.Pod, e.Revision

@@ -34,10 +34,17 @@ func pods(namespace, job string, count int64) Event {
 	return Event{Pod: &Pod{Namespace: namespace, Name: job + "-pod", UID: fmt.Sprint(namespace, job, count), Job: job, Requests: cpus(count)}}
 }
 
-func ended(e Event) Event {
+func idle(e Event) Event {
 	pod := *e.Pod
-	pod.Ended = true
+	pod.Idle = true
 	return Event{Pod: &pod}
+}
+
+// growth returns another unit of the job.
+func growth(e Event) Event {
+	unit := *e.Unit
+	unit.UID += "-growth"
+	return Event{Unit: &unit}
 }
 
 // until returns the pod with a grace period that ends after some seconds.
@@ -88,7 +95,15 @@ func TestJudge(t *testing.T) {
 		{name: "pods that have just been created do not count",
 			story: new(story).at(0, pods("a", "one", 3)).at(1.9, admitted("a", "two", 2))},
 		{name: "nor pods that have ended",
-			story: new(story).at(0, pods("a", "one", 3)).at(8, ended(pods("a", "one", 3))).at(9, admitted("a", "two", 2))},
+			story: new(story).at(0, pods("a", "one", 3)).at(8, idle(pods("a", "one", 3))).at(9, admitted("a", "two", 2))},
+		{name: "nor pods that wait at the gate, which count once they have passed and are known",
+			story: new(story).at(0, idle(pods("a", "one", 3))).at(8, pods("a", "one", 3)).at(9, admitted("a", "two", 2))},
+		{name: "pods that have passed count",
+			story: new(story).at(0, idle(pods("a", "one", 3))).at(6, pods("a", "one", 3)).at(9, admitted("a", "two", 2)), want: "root/all/a uses 5000"},
+		{name: "the pods of growth are not added to what it was admitted with",
+			story: new(story).at(0, admitted("a", "one", 1)).at(1, growth(admitted("a", "one", 2))).at(2, pods("a", "one", 3)).at(9, admitted("a", "two", 1))},
+		{name: "growth counts without pods",
+			story: new(story).at(0, admitted("a", "one", 1)).at(1, growth(admitted("a", "one", 2))).at(9, admitted("a", "two", 2)), want: "root/all/a uses 5000"},
 		{name: "nor pods that are gone",
 			story: new(story).at(0, pods("a", "one", 3)).at(8, gone(pods("a", "one", 3))).at(9, admitted("a", "two", 2))},
 		{name: "pods that are being deleted count",

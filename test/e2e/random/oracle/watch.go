@@ -120,7 +120,7 @@ func podOf(p *corev1.Pod) Pod {
 		until = p.DeletionTimestamp.Add(time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
 	}
 	return Pod{
-		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Job: p.Labels[JobLabel], Ended: hasEnded(p), Until: until,
+		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Job: p.Labels[JobLabel], Idle: hasEnded(p) || isGated(p), Until: until,
 		Requests: AmountsOf(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})),
 	}
 }
@@ -129,25 +129,48 @@ func hasEnded(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
+// isGated reports whether the pod waits at the gate. The scheduler does not see it.
+func isGated(p *corev1.Pod) bool {
+	return p.Spec.NodeName == "" && slices.Contains(p.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: wellknown.PodGate})
+}
+
 func (r *Record) seeUnit(u *schedulingv1alpha1.QueueUnit, gone bool) {
 	if !slices.Contains(r.namespaces, u.Namespace) {
 		return
 	}
 	uid := string(u.UID)
-	requests := AmountsOf(u.Spec.Resource)
-	requests[MaxJobs] = 1
+	requests := admittedWith(u)
 	r.add(u, gone, Event{Unit: &Unit{
 		Namespace: u.Namespace, UID: uid, Job: r.jobOf(u.Spec.ConsumerRef.Name), Attempts: u.Status.Attempts,
 		Admitted: u.Status.Phase == schedulingv1alpha1.PhaseDequeued, Holds: holds(u), Requests: requests,
 	}}, func() {
 		r.units[uid] = u
-		if u.Status.Phase.Ended() {
+		if u.Status.Phase.Ended() && !u.Spec.Growth {
 			r.ended[u.Namespace+"/"+u.Spec.ConsumerRef.Name] = true
 		}
 		if gone {
 			delete(r.units, uid)
 		}
 	})
+}
+
+// admittedWith returns what the unit uses if it is admitted. Growth is no job, and may be admitted with fewer pods.
+func admittedWith(u *schedulingv1alpha1.QueueUnit) Amounts {
+	requests := AmountsOf(u.Spec.Resource)
+	if !u.Spec.Growth {
+		requests[MaxJobs] = 1
+	}
+	for _, set := range u.Spec.PodSets {
+		for _, admitted := range u.Status.AdmittedPodSets {
+			if admitted.Name != set.Name {
+				continue
+			}
+			for name, amount := range AmountsOf(set.Requests) {
+				requests[name] -= int64(max(set.Count-admitted.Count, 0)) * amount
+			}
+		}
+	}
+	return requests
 }
 
 // holds reports whether the unit surely holds what it was admitted with. The controller may have uncharged a stopped
@@ -176,8 +199,8 @@ func (r *Record) Shows(tree []Node) (bool, string) {
 	defer r.mu.Unlock()
 	j := &judge{tree: tree, used: r.used, pods: map[string]*pod{}}
 	for uid, p := range r.pods {
-		if !hasEnded(p) {
-			j.pods[uid] = &pod{Pod: podOf(p)}
+		if seen := podOf(p); !seen.Idle {
+			j.pods[uid] = &pod{Pod: seen}
 		}
 	}
 	lacks, _ := j.lacks(time.Now(), 0)
@@ -195,12 +218,12 @@ func (r *Record) Judge(tree []Node, down []Span, delay time.Duration) Verdict {
 	return v
 }
 
-// Unit returns the newest unit of the job, or nil.
+// Unit returns the newest unit of the job that is not for growth, or nil.
 func (r *Record) Unit(namespace, job string) (found *schedulingv1alpha1.QueueUnit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, u := range r.units {
-		if u.Namespace == namespace && u.Spec.ConsumerRef.Name == job && (found == nil || found.CreationTimestamp.Before(&u.CreationTimestamp)) {
+		if u.Namespace == namespace && u.Spec.ConsumerRef.Name == job && !u.Spec.Growth && (found == nil || found.CreationTimestamp.Before(&u.CreationTimestamp)) {
 			found = u
 		}
 	}
@@ -214,7 +237,7 @@ func (r *Record) Ended(namespace, job string) bool {
 	return r.ended[namespace+"/"+job]
 }
 
-// Units returns the units of the job and of the objects that it created.
+// Units returns the units of the job and of the objects that it created, by name.
 func (r *Record) Units(namespace, job string) (found []*schedulingv1alpha1.QueueUnit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -223,6 +246,7 @@ func (r *Record) Units(namespace, job string) (found []*schedulingv1alpha1.Queue
 			found = append(found, u)
 		}
 	}
+	slices.SortFunc(found, func(a, b *schedulingv1alpha1.QueueUnit) int { return strings.Compare(a.Name, b.Name) })
 	return found
 }
 

@@ -52,6 +52,8 @@ const (
 	Size        = "size"
 	Whole       = "all of it"
 	WithoutPods = "all but its pods"
+	Gate        = "no gate"
+	Group       = "another group of another size"
 )
 
 // The created objects. All of them name the job.
@@ -67,17 +69,19 @@ const (
 	AnotherQueue = "a Job of another queue"
 	ItsUnit      = "a unit"
 	AnOldUnit    = "a unit of another object, from 1970"
+	APlacedPod   = "a pod with a node"
+	AGrownPod    = "a pod that it controls, as growth"
 )
 
 var (
 	fields = map[string][]string{
-		Pod:  {NoOwner, OtherOwner, Labels, Finalizers, Annotations},
+		Pod:  {NoOwner, OtherOwner, Labels, Finalizers, Annotations, Gate, Group},
 		Unit: {NoOwner, OtherOwner, Labels, Finalizers, Annotations, Spec, Status},
 		Part: {NoOwner, OtherOwner, Labels, Finalizers, Running},
 		Self: {OtherOwner, Labels, Finalizers, Annotations, Running, Size},
 	}
 	removed = map[string][]string{Pod: {Whole}, Unit: {Whole}, Part: {Whole, WithoutPods}, Self: {WithoutPods}}
-	created = []string{APod, ADaemon, ALabelledPod, AReplicaSet, AJob, AMarkedJob, ACopy, ABypass, AnotherQueue, ItsUnit, AnOldUnit}
+	created = []string{APod, ADaemon, ALabelledPod, AReplicaSet, AJob, AMarkedJob, ACopy, ABypass, AnotherQueue, ItsUnit, AnOldUnit, APlacedPod, AGrownPod}
 )
 
 // attacks returns all attacks in a fixed order.
@@ -100,9 +104,11 @@ func attacks() (all []Attack) {
 	return all
 }
 
-// attack attacks a job. Each attack is drawn equally often, as far as jobs have parts.
+// attack attacks a job. Each attack is drawn equally often, as far as jobs have parts and gates.
 func (d *drawing) attack(j *job) {
-	possible := func(a Attack) bool { return a.Object != Part || j.kind.Parts }
+	possible := func(a Attack) bool {
+		return (a.Object != Part || j.kind.Parts) && (a.Field != Gate && a.Field != Group || j.kind.Gated)
+	}
 	if !slices.ContainsFunc(d.tries, possible) {
 		more := attacks()
 		d.chance.Shuffle(len(more), func(a, b int) { more[a], more[b] = more[b], more[a] })

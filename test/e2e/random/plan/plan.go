@@ -21,6 +21,8 @@ type Kind struct {
 	Unstoppable bool
 	// Parts: there are objects between the job and its pods.
 	Parts bool
+	// Gated: the job is its pods, which wait at the gate.
+	Gated bool
 }
 
 // Op is what a step does.

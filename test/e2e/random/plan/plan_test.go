@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-var someKinds = []Kind{{Name: "Job"}, {Name: "RayCluster", Endless: true}, {Name: "Workflow", Unstoppable: true}, {Name: "JobSet", Parts: true}}
+var someKinds = []Kind{{Name: "Job"}, {Name: "RayCluster", Endless: true}, {Name: "Workflow", Unstoppable: true}, {Name: "JobSet", Parts: true},
+	{Name: "Pod", Endless: true, Unstoppable: true, Gated: true}}
 
 const someJobs, someAttacks = 100, 400
 
@@ -48,14 +49,16 @@ func TestAPlanHasStepsOfAllKinds(t *testing.T) {
 
 func TestThereAreAttacksWithEveryIdentityVerbAndField(t *testing.T) {
 	made := map[Attack]int{}
-	p := New(1, someJobs, 3, someKinds, someAttacks)
-	for _, s := range p.Steps {
-		if s.Op != Try {
-			continue
-		}
-		made[s.Attack]++
-		if j := p.Job(s.Job); j.Place == 0 || s.Attack.Object == Part && j.Kind != "JobSet" {
-			t.Errorf("%s, which is a %s in place %d", s, j.Kind, j.Place)
+	for seed := range uint64(10) {
+		p := New(seed, someJobs, 3, someKinds, someAttacks)
+		for _, s := range p.Steps {
+			if s.Op != Try {
+				continue
+			}
+			made[s.Attack]++
+			if j := p.Job(s.Job); j.Place == 0 || s.Attack.Object == Part && j.Kind != "JobSet" || s.Attack.Field == Gate && j.Kind != "Pod" {
+				t.Errorf("%s, which is a %s in place %d", s, j.Kind, j.Place)
+			}
 		}
 	}
 	for _, a := range attacks() {
