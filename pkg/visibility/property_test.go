@@ -286,7 +286,7 @@ func TestPropertyNoAnswerNamesWhatTheCallerMayNotList(t *testing.T) {
 		caller := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "caller")
 		model, access := c.model(), only(caller)
 		var answers []any
-		pages, own := []string{"/", "/?all=1", "/quotas", "/queues", "/queues/root-a", "/queues/root-b?show=units"}, 0
+		pages, own := []string{"/", "/?all=1", "/?all=1&job=private", "/quotas", "/queues", "/queues/root-a", "/queues/root-b?show=units"}, 0
 		for key := range c.units {
 			namespace, name := split(key)
 			answer, err := model.Why(namespace, name, access)

@@ -242,9 +242,11 @@ type jobsData struct {
 	*visibility.QueueReviewStatus
 	// All is true if units of all namespaces are shown.
 	All bool
-	// Phases, Reasons, Kinds and Queue are the filters.
+	// Phases, Reasons, Kinds and Queue are the filters of the review.
 	Phases, Reasons, Kinds []string
 	Queue                  string
+	// Job, if set, is a part of the names of the jobs.
+	Job string
 	// Owed is what is owed in and beside the quota of the queue, if jobs wait there.
 	Owed []owed
 	rows
@@ -252,6 +254,14 @@ type jobsData struct {
 
 // PhaseNames are the phases to select from.
 func (*jobsData) PhaseNames() []string { return units.Phases() }
+
+// search keeps the units whose name, or whose job's name, contains the text.
+func (d *jobsData) search() {
+	name := strings.ToLower(d.Job)
+	d.Units = slices.DeleteFunc(d.Units, func(u visibility.UnitSummary) bool {
+		return !strings.Contains(units.JobOf(u.Kind, u.Name), name) && !strings.Contains(u.Name, name)
+	})
+}
 
 // Helps returns what would help, in general, for the reasons of the jobs.
 func (d *jobsData) Helps() map[wellknown.Reason]string {
@@ -267,9 +277,10 @@ func (d *jobsData) Helps() map[wellknown.Reason]string {
 // Has reports whether a phase is selected.
 func (d *jobsData) Has(phase string) bool { return slices.Contains(d.Phases, phase) }
 
+// rows are the rows of one page, of up to size rows.
 type rows struct {
-	path          *url.URL
-	offset, total int32
+	path                *url.URL
+	offset, total, size int32
 }
 
 func rowsOf(r *http.Request) rows {
@@ -277,7 +288,7 @@ func rowsOf(r *http.Request) rows {
 	if err != nil || offset < 0 {
 		offset = 0
 	}
-	return rows{path: r.URL, offset: int32(offset)}
+	return rows{path: r.URL, offset: int32(offset), size: pageSize}
 }
 
 // Range returns which rows are shown.
@@ -285,7 +296,7 @@ func (p rows) Range() string {
 	if p.total == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d to %d of %d", p.offset+1, min(p.offset+pageSize, p.total), p.total)
+	return fmt.Sprintf("%d to %d of %d", p.offset+1, min(p.offset+p.size, p.total), p.total)
 }
 
 // Before returns the address of the previous page; empty if there is none.
@@ -293,16 +304,19 @@ func (p rows) Before() string {
 	if p.offset == 0 {
 		return ""
 	}
-	return p.from(max(0, p.offset-pageSize))
+	return p.from(max(0, p.offset-p.size))
 }
 
 // After returns the address of the next page; empty if there is none.
 func (p rows) After() string {
-	if p.total-p.offset <= pageSize {
+	if p.total-p.offset <= p.size {
 		return ""
 	}
-	return p.from(p.offset + pageSize)
+	return p.from(p.offset + p.size)
 }
+
+// Beyond reports whether the list no longer has as many rows as are before this page.
+func (p rows) Beyond() bool { return p.total > 0 && p.offset >= p.total }
 
 // First returns the address of the first page.
 func (p rows) First() string { return p.from(0) }
@@ -318,17 +332,24 @@ func readJobs(v *view, r *http.Request, reader Reader) error {
 	notEmpty := func(name string) []string {
 		return slices.DeleteFunc(query[name], func(value string) bool { return value == "" })
 	}
-	d := &jobsData{All: query.Get("all") != "", Phases: notEmpty("phase"), Reasons: notEmpty("reason"), Kinds: notEmpty("kind"), Queue: query.Get("queue"), rows: rowsOf(r)}
+	d := &jobsData{All: query.Get("all") != "", Phases: notEmpty("phase"), Reasons: notEmpty("reason"), Kinds: notEmpty("kind"), Queue: query.Get("queue"),
+		Job: strings.TrimSpace(query.Get("job")), rows: rowsOf(r)}
+	if d.Job != "" { // reviews do not select by name
+		d.size = visibility.MaxLimit
+	}
 	v.Template, v.Title, v.Data = "jobs", "Jobs in namespace "+v.Namespace, d
 	if d.All {
 		v.Title = "Jobs in all namespaces"
 	}
 	status, err := reader.Units(r.Context(), v.Namespace, visibility.QueueReviewSpec{AllNamespaces: d.All, Queue: d.Queue, Phases: d.Phases, Reasons: d.Reasons, Kinds: d.Kinds,
-		Show: visibility.ShowUnits, Limit: pageSize, Offset: d.offset})
+		Show: visibility.ShowUnits, Limit: d.size, Offset: d.offset})
 	if err != nil {
 		return err
 	}
 	d.QueueReviewStatus, d.total, v.Observed = status, status.Total, status.ObservedTime.Time
+	if d.Job != "" {
+		d.search()
+	}
 	return nil
 }
 

@@ -270,7 +270,7 @@ var hostile = []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(
 func TestHostileTextIsOnlyText(t *testing.T) {
 	for _, name := range hostile {
 		b := open(t, &cluster{name: name})
-		for _, page := range append(pages, "/jobs/research/nobody", "/"+url.PathEscape(name), "/?"+url.Values{"namespace": {name}, "queue": {name}, "reason": {name}}.Encode()) {
+		for _, page := range append(pages, "/jobs/research/nobody", "/"+url.PathEscape(name), "/?"+url.Values{"namespace": {name}, "queue": {name}, "reason": {name}, "job": {name}}.Encode()) {
 			_, body := b.get(page)
 			if found := markup(t, body); len(found) != 1 || found[0] != "/assets/live.js" {
 				t.Errorf("name %q, page %s: %q\n%s", name, page, found, body)
@@ -285,7 +285,9 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 	for page, wants := range map[string][]string{
 		"/": {"Jobs in namespace research", `href="/jobs/train-a/train-a"`, "1500m cpu", "1 to 100 of 250", `href="/?from=100"`, "3 jobs in namespaces that you cannot view", ">60s ago<", ">Admitted<", ">30s ago<", "<td>2 h</td><td>2026-01-01T13:00:00Z</td>",
 			"What would help", "<dt>QuotaExceeded</dt><dd>the job starts when enough of the jobs that hold the quota have ended</dd>"},
-		"/?from=100&all=1": {"Jobs in all namespaces", "101 to 200 of 250", `href="/?all=1&amp;from=0"`, `href="/?all=1&amp;from=200"`, "web &#39;/?from=100&amp;all=1&#39;<"},
+		"/?from=100&all=1":     {"Jobs in all namespaces", "101 to 200 of 250", `href="/?all=1&amp;from=0"`, `href="/?all=1&amp;from=200"`, "web &#39;/?from=100&amp;all=1&#39;<"},
+		"/?job=%20Train":       {`<label>Job <input name="job" value="Train"`, `href="/jobs/train-a/train-a"`, "Searched: 1 to 250 of 250"},
+		"/?job=other&from=200": {"No jobs found.", "Searched: 201 to 250 of 250", `href="/?from=0&amp;job=other"`},
 		"/jobs/research/train": {"<strong>It waits: QuotaExceeded</strong>: train-a", "2 of 5", "What would admit it", "2 jobs in namespaces that you cannot view", "web &#39;/jobs/research/train&#39;<", "condition train-a became False: train-a train-a",
 			"in about 2 h (1 h to 4 h)", "2026-01-01T13:00:00Z at the latest", `train-a</a></th><td>train-a</td><td class="number">2</td>`, `<td class="number">41</td>`, "admission check train-a: train-a train-a"},
 		"/quotas":                   {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others"},
@@ -309,6 +311,10 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 	asked := c.asked.Load()
 	if got := fmt.Sprint(asked.Phases, asked.Kinds, asked.Reasons, asked.Queue, asked.Limit, asked.Offset); got != "[Running] [Job] [MaxJobs]q100 200" {
 		t.Errorf("it asked for %s", got)
+	}
+	b.get("/?job=train")
+	if asked := c.asked.Load(); asked.Limit != visibility.MaxLimit {
+		t.Errorf("it searched %d jobs", asked.Limit)
 	}
 }
 
