@@ -41,8 +41,7 @@ func Why(to io.Writer, about Subject, status *visibility.QueueUnitReviewStatus, 
 		if err := summaries(w, status.Ahead, view); err != nil {
 			return err
 		}
-		more := int(status.Position) - 1 - len(status.Ahead) - int(status.AheadHidden)
-		if more > 0 {
+		if more := MoreAhead(status); more > 0 {
 			note(w, "  and %d more", more)
 		}
 		if status.AheadHidden > 0 {
@@ -65,6 +64,11 @@ func Why(to io.Writer, about Subject, status *visibility.QueueUnitReviewStatus, 
 	}
 	_, err := io.WriteString(to, w.String())
 	return err
+}
+
+// MoreAhead returns how many units ahead of a unit the caller can list and the answer does not.
+func MoreAhead(status *visibility.QueueUnitReviewStatus) int {
+	return max(int(status.Position)-1-len(status.Ahead)-int(status.AheadHidden), 0)
 }
 
 func section(w *strings.Builder, title string) { fmt.Fprintf(w, "\n%s\n", title) }

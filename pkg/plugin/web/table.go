@@ -62,6 +62,9 @@ func (d *jobData) Ahead(v *view) *table {
 	return &table{view: v, Caption: "The first ones", Units: d.Status.Ahead}
 }
 
+// MoreAhead returns how many jobs ahead of the job the table of the first ones leaves out.
+func (d *jobData) MoreAhead() int { return render.MoreAhead(d.Status) }
+
 // Verdict returns the state of the job and the reason.
 func (d *jobData) Verdict() string { return render.Verdict(d.Status) }
 

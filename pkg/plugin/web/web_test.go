@@ -143,7 +143,7 @@ func (c *cluster) Job(_ context.Context, namespace, unit string) (*Job, error) {
 	u.Status.AdmissionChecks = []v1alpha1.AdmissionCheckState{{Name: c.name, State: v1alpha1.CheckState(c.name), Message: c.name, LastTransitionTime: metav1.NewTime(now)}}
 	u.Status.Conditions = []metav1.Condition{{Type: c.name, Status: "False", Reason: c.name, Message: c.name, LastTransitionTime: metav1.NewTime(now)}}
 	return &Job{u, &visibility.QueueUnitReviewStatus{ObservedTime: metav1.NewMicroTime(now), Phase: "Enqueued", Reason: "QuotaExceeded", Message: c.name, Queue: c.name, Quota: c.name, Policy: c.name,
-		Position: 2, Waiting: 5, Start: starts(), Until: ptr.To(metav1.NewTime(now.Add(time.Hour))), Ahead: []visibility.UnitSummary{c.unit(1)}, AheadHidden: 1, HoldingUnits: []visibility.UnitSummary{c.unit(0)},
+		Position: 5, Waiting: 7, Start: starts(), Until: ptr.To(metav1.NewTime(now.Add(time.Hour))), Ahead: []visibility.UnitSummary{c.unit(1)}, AheadHidden: 1, HoldingUnits: []visibility.UnitSummary{c.unit(0)},
 		Lacks:      []visibility.Lack{{Quota: c.name, Bound: "Max", Resource: c.name, Requested: "2", Used: "3", Limit: "4", Missing: "1"}},
 		Holders:    []visibility.Holder{{Quota: c.name, Units: 3}},
 		WouldAdmit: []visibility.Remedy{{Message: c.name, Command: c.name, Units: []visibility.UnitSummary{c.unit(0)}, HiddenUnits: 2}}}}, nil
@@ -288,7 +288,7 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 		"/?from=100&all=1":     {"Jobs in all namespaces", "101 to 200 of 250", `href="/?all=1&amp;from=0"`, `href="/?all=1&amp;from=200"`, "web &#39;/?from=100&amp;all=1&#39;<"},
 		"/?job=%20Train":       {`<label>Job <input name="job" value="Train"`, `href="/jobs/train-a/train-a"`, "Searched: 1 to 250 of 250"},
 		"/?job=other&from=200": {"No jobs found.", "Searched: 201 to 250 of 250", `href="/?from=0&amp;job=other"`},
-		"/jobs/research/train": {"<strong>It waits: QuotaExceeded</strong>: train-a", "2 of 5", "What would admit it", "2 jobs in namespaces that you cannot view", "web &#39;/jobs/research/train&#39;<", "condition train-a became False: train-a train-a",
+		"/jobs/research/train": {"<strong>It waits: QuotaExceeded</strong>: train-a", "5 of 7", "<p>And 2 more.</p>", "What would admit it", "2 jobs in namespaces that you cannot view", "web &#39;/jobs/research/train&#39;<", "condition train-a became False: train-a train-a",
 			"in about 2 h (1 h to 4 h)", "2026-01-01T13:00:00Z at the latest", `train-a</a></th><td>train-a</td><td class="number">2</td>`, `<td class="number">41</td>`, "admission check train-a: train-a train-a"},
 		"/quotas":                   {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others"},
 		"/quotas?namespace=nowhere": {"No quota lists namespace <bdi>nowhere</bdi>; ask an administrator"},
