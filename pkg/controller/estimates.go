@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// mostPredicted is the last position in a queue that gets an estimate.
-	mostPredicted = 1000
 	// predictionLasts and predictionCost limit all questions together to 2 % of a core: a prediction is used for at
 	// least predictionLasts, and at least predictionCost times as long as it took.
 	predictionLasts, predictionCost = 10 * time.Second, 50
@@ -161,9 +159,9 @@ func (e *Estimates) startOf(m *visibility.Model, w visibility.Waiter) (time.Time
 	now := e.clock.Now()
 	start, known := e.starts[w.UID]
 	isBehind := false
-	if !known && w.Position <= mostPredicted {
+	if !known && w.Position <= forecast.MostPredicted {
 		// A client that pages through a queue asks about the next positions as well.
-		e.asked[w.Queue] = max(e.asked[w.Queue], min(2*w.Position, mostPredicted))
+		e.asked[w.Queue] = max(e.asked[w.Queue], min(2*w.Position, forecast.MostPredicted))
 		isBehind = w.Position > e.covered[w.Queue]
 	}
 	if !e.playing && (now.After(e.stale) || isBehind && now.After(e.again)) {

@@ -16,6 +16,8 @@ import (
 )
 
 const (
+	// MostPredicted is the last position in a queue that gets an estimate.
+	MostPredicted = 1000
 	// MostQueues is the maximum number of remembered queues.
 	MostQueues = 5000
 	// mostRemembered is the number of values that each ring of a queue remembers.

@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -187,13 +186,8 @@ func (m *Model) Waiting(namespace, name string) (w Waiter, waits bool) {
 		return Waiter{}, false
 	}
 	u := &m.view.Units[i]
-	if u.Phase != scheduler.Waiting || u.Refusal == nil || m.places()[i] == 0 {
+	if u.Phase != scheduler.Waiting || u.Refusal == nil || m.places()[i] == 0 || !u.Refusal.Reason.WaitsForQuota() {
 		return Waiter{}, false
 	}
-	switch u.Refusal.Reason {
-	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused, wellknown.ReasonNotAtFront,
-		wellknown.ReasonPreempting, wellknown.ReasonBackoff:
-		return Waiter{UID: u.UID, Queue: m.view.Queues[u.Queue].Name, Position: int(m.places()[i]), Length: m.length(u)}, true
-	}
-	return Waiter{}, false
+	return Waiter{UID: u.UID, Queue: m.view.Queues[u.Queue].Name, Position: int(m.places()[i]), Length: m.length(u)}, true
 }

@@ -1,9 +1,12 @@
 package web
 
 import (
+	"fmt"
 	"slices"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
 )
 
@@ -60,6 +63,22 @@ func (d *jobData) Holding(v *view) *table {
 // Ahead returns the table of the first units ahead of the job.
 func (d *jobData) Ahead(v *view) *table {
 	return &table{view: v, Caption: "The first ones", Units: d.Status.Ahead}
+}
+
+// NoStart returns why the job, which waits, has no estimated start; empty if it has one, or if that is not known.
+func (d *jobData) NoStart(v *view) string {
+	s := d.Status
+	switch {
+	case s.Start != nil || !v1alpha1.QueueUnitPhase(s.Phase).Waits() || s.Reason == "":
+		return ""
+	case !s.Reason.WaitsForQuota():
+		return "it waits for something other than quota"
+	case s.Position > forecast.MostPredicted:
+		return fmt.Sprintf("it is behind position %d in its queue", forecast.MostPredicted)
+	case len(v.Warnings) > 0: // only kube-queue-controller estimates, and it has not answered
+		return ""
+	}
+	return "it must wait for a job whose run time is not known yet, or for more than 30 days"
 }
 
 // MoreAhead returns how many jobs ahead of the job the table of the first ones leaves out.

@@ -26,6 +26,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
@@ -142,11 +143,15 @@ func (c *cluster) Job(_ context.Context, namespace, unit string) (*Job, error) {
 	u.Spec.PodSets = []v1alpha1.PodSet{{Name: c.name, Count: 1}, {Name: c.name, Count: 41}}
 	u.Status.AdmissionChecks = []v1alpha1.AdmissionCheckState{{Name: c.name, State: v1alpha1.CheckState(c.name), Message: c.name, LastTransitionTime: metav1.NewTime(now)}}
 	u.Status.Conditions = []metav1.Condition{{Type: c.name, Status: "False", Reason: c.name, Message: c.name, LastTransitionTime: metav1.NewTime(now)}}
-	return &Job{u, &visibility.QueueUnitReviewStatus{ObservedTime: metav1.NewMicroTime(now), Phase: "Enqueued", Reason: "QuotaExceeded", Message: c.name, Queue: c.name, Quota: c.name, Policy: c.name,
+	status := &visibility.QueueUnitReviewStatus{ObservedTime: metav1.NewMicroTime(now), Phase: "Enqueued", Reason: "QuotaExceeded", Message: c.name, Queue: c.name, Quota: c.name, Policy: c.name,
 		Position: 5, Waiting: 7, Start: starts(), Until: ptr.To(metav1.NewTime(now.Add(time.Hour))), Ahead: []visibility.UnitSummary{c.unit(1)}, AheadHidden: 1, HoldingUnits: []visibility.UnitSummary{c.unit(0)},
 		Lacks:      []visibility.Lack{{Quota: c.name, Bound: "Max", Resource: c.name, Requested: "2", Used: "3", Limit: "4", Missing: "1"}},
 		Holders:    []visibility.Holder{{Quota: c.name, Units: 3}},
-		WouldAdmit: []visibility.Remedy{{Message: c.name, Command: c.name, Units: []visibility.UnitSummary{c.unit(0)}, HiddenUnits: 2}}}}, nil
+		WouldAdmit: []visibility.Remedy{{Message: c.name, Command: c.name, Units: []visibility.UnitSummary{c.unit(0)}, HiddenUnits: 2}}}
+	if unit == "held" {
+		status.Reason, status.Start = "Inactive", nil
+	}
+	return &Job{u, status}, nil
 }
 
 func (c *cluster) Quotas(_ context.Context, namespace string) (*visibility.QuotaReviewStatus, error) {
@@ -290,6 +295,7 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 		"/?job=other&from=200": {"No jobs found.", "Searched: 201 to 250 of 250", `href="/?from=0&amp;job=other"`},
 		"/jobs/research/train": {"<strong>It waits: QuotaExceeded</strong>: train-a", "5 of 7", "<p>And 2 more.</p>", "What would admit it", "2 jobs in namespaces that you cannot view", "web &#39;/jobs/research/train&#39;<", "condition train-a became False: train-a train-a",
 			"in about 2 h (1 h to 4 h)", "2026-01-01T13:00:00Z at the latest", `train-a</a></th><td>train-a</td><td class="number">2</td>`, `<td class="number">41</td>`, "admission check train-a: train-a train-a"},
+		"/jobs/research/held":       {"<dt>Starts</dt><dd>not known: it waits for something other than quota</dd>"},
 		"/quotas":                   {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others"},
 		"/quotas?namespace=nowhere": {"No quota lists namespace <bdi>nowhere</bdi>; ask an administrator"},
 		"/queues":                   {`href="/queues/train-a"`, `class="action">Hold<`},
@@ -326,6 +332,31 @@ func TestAPageBeyondTheEndLeadsToTheFirst(t *testing.T) {
 		first := strings.Replace(strings.Replace(page, "from=900", "from=0", 1), "&", "&amp;", 1)
 		if code != http.StatusOK || !strings.Contains(body, `The list has only 250 rows now. <a href="`+first+`">`) || strings.Contains(body, "found") || strings.Contains(body, "No jobs") {
 			t.Errorf("%s: status %d:\n%s", page, code, body)
+		}
+	}
+}
+
+func TestAJobSaysWhyItHasNoEstimate(t *testing.T) {
+	waits := func(reason wellknown.Reason, position int32) *visibility.QueueUnitReviewStatus {
+		return &visibility.QueueUnitReviewStatus{Phase: "Enqueued", Reason: reason, Position: position}
+	}
+	estimated := waits("MaxJobs", 1)
+	estimated.Start = starts()
+	for _, c := range []struct {
+		status   *visibility.QueueUnitReviewStatus
+		warnings []string
+		want     string
+	}{
+		{&visibility.QueueUnitReviewStatus{Phase: "Running"}, nil, ""},
+		{estimated, nil, ""},
+		{waits("", 1), nil, ""},
+		{waits("QueueStopped", 1), nil, "other than quota"},
+		{waits("NotAtFront", 1001), nil, "behind position 1000"},
+		{waits("NotAtFront", 1000), nil, "run time is not known"},
+		{waits("NotAtFront", 1000), []string{"nobody answers"}, ""},
+	} {
+		if got := (&jobData{Job: &Job{Status: c.status}}).NoStart(&view{Warnings: c.warnings}); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%+v says %q, want %q", c.status, got, c.want)
 		}
 	}
 }

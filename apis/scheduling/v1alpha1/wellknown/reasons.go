@@ -155,3 +155,13 @@ func (r Reason) NeedsAction() bool {
 	}
 	return false
 }
+
+// WaitsForQuota reports whether a unit with this reason waits only for quota, so that its start can be
+// estimated.
+func (r Reason) WaitsForQuota() bool {
+	switch r {
+	case ReasonQuotaExceeded, ReasonMaxJobs, ReasonBorrowingPaused, ReasonNotAtFront, ReasonPreempting, ReasonBackoff:
+		return true
+	}
+	return false
+}
