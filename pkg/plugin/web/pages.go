@@ -102,12 +102,15 @@ type tab struct {
 	Current     bool
 }
 
+// holding are the phases of jobs that hold quota.
+var holding = []string{string(v1alpha1.PhaseReserved), string(v1alpha1.PhaseDequeued), string(v1alpha1.PhaseRunning)}
+
 // Tabs returns the links to all pages.
 func (v *view) Tabs() []tab {
-	tabs := []tab{{Path: "/", Title: "Jobs"}, {Path: "/?phase=Reserved&phase=Dequeued&phase=Running", Title: "Jobs that hold quota"},
+	tabs := []tab{{Path: "/", Title: "Jobs"}, {Path: "/?" + url.Values{"phase": holding}.Encode(), Title: "Jobs that hold quota"},
 		{Path: "/quotas", Title: "Quotas"}, {Path: "/queues", Title: "Queues"}, {Path: "/what-if", Title: "What if"}}
 	shown := v.Path.Path
-	if shown == "/" && v.Path.Query().Get("phase") == string(v1alpha1.PhaseReserved) {
+	if shown == "/" && slices.Equal(v.Path.Query()["phase"], holding) {
 		shown = tabs[1].Path
 	}
 	for i := range tabs {
@@ -337,9 +340,14 @@ func readJobs(v *view, r *http.Request, reader Reader) error {
 	if d.Job != "" { // reviews do not select by name
 		d.size = visibility.MaxLimit
 	}
-	v.Template, v.Title, v.Data = "jobs", "Jobs in namespace "+v.Namespace, d
+	v.Template, v.Title, v.Data = "jobs", "Jobs", d
+	if slices.Equal(d.Phases, holding) {
+		v.Title = "Jobs that hold quota"
+	}
 	if d.All {
-		v.Title = "Jobs in all namespaces"
+		v.Title += " in all namespaces"
+	} else {
+		v.Title += " in namespace " + v.Namespace
 	}
 	status, err := reader.Units(r.Context(), v.Namespace, visibility.QueueReviewSpec{AllNamespaces: d.All, Queue: d.Queue, Phases: d.Phases, Reasons: d.Reasons, Kinds: d.Kinds,
 		Show: visibility.ShowUnits, Limit: d.size, Offset: d.offset})

@@ -288,6 +288,7 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 	c := &cluster{name: "train-a"}
 	b := open(t, c)
 	for page, wants := range map[string][]string{
+		"/?phase=Reserved&phase=Dequeued&phase=Running": {"<h1><bdi>Jobs that hold quota in namespace research</bdi></h1>", `aria-current="page">Jobs that hold quota<`},
 		"/": {"Jobs in namespace research", `href="/jobs/train-a/train-a"`, "1500m cpu", "1 to 100 of 250", `href="/?from=100"`, "3 jobs in namespaces that you cannot view", ">60s ago<", ">Admitted<", ">30s ago<", "<td>2 h</td><td>2026-01-01T13:00:00Z</td>",
 			"What would help", "<dt>QuotaExceeded</dt><dd>the job starts when enough of the jobs that hold the quota have ended</dd>"},
 		"/?from=100&all=1":     {"Jobs in all namespaces", "101 to 200 of 250", `href="/?all=1&amp;from=0"`, `href="/?all=1&amp;from=200"`, "web &#39;/?from=100&amp;all=1&#39;<"},
