@@ -32,9 +32,9 @@ func (n node) Name() string { return path.Base(n.Path) }
 
 // bar shows how much of a resource a quota uses. Widths are in percent of the bar.
 type bar struct {
-	Resource                                          string
-	Min, Used, Max, Borrowed, Lent, Unqueued, Waiting string
-	OwnWidth, BorrowedWidth, UnqueuedWidth, MinAt     float64
+	Resource                                                string
+	Min, Used, Max, Borrowed, Lent, Owed, Unqueued, Waiting string
+	OwnWidth, BorrowedWidth, UnqueuedWidth, MinAt           float64
 	// Bounded says whether the quota has a min or max of the resource, and Over whether usage exceeds the max.
 	Bounded, Over bool
 }
@@ -89,7 +89,7 @@ func barOf(q *visibility.QuotaSummary, name corev1.ResourceName) bar {
 	_, limited := q.Max[name]
 	_, guaranteed := q.Min[name]
 	return bar{Resource: render.ResourceName(string(name)), Min: render.Amount(q.Min, name, ""), Used: render.Amount(allUsed, name, "0"), Max: render.Amount(q.Max, name, ""),
-		Borrowed: render.Amount(q.Borrowed, name, ""), Lent: render.Amount(q.Lent, name, ""), Unqueued: render.Amount(q.Unqueued, name, ""), Waiting: render.Amount(requested, name, ""),
+		Borrowed: render.Amount(q.Borrowed, name, ""), Lent: render.Amount(q.Lent, name, ""), Owed: render.Amount(owedTo(q, name), name, ""), Unqueued: render.Amount(q.Unqueued, name, ""), Waiting: render.Amount(requested, name, ""),
 		OwnWidth: percent(used - borrowed), BorrowedWidth: percent(borrowed), UnqueuedWidth: percent(min(unqueued, used)), MinAt: percent(least),
 		Bounded: limited || guaranteed, Over: limited && used > most}
 }
@@ -125,17 +125,26 @@ func owedAround(quota string, all []visibility.QuotaSummary) (found []owed) {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(q.Lent)) {
-			_, requested := render.UseOf(q, name)
-			least := requested[name]
-			if lent := q.Lent[name]; lent.Cmp(least) < 0 {
-				least = lent
-			}
-			if least.Sign() > 0 {
-				found = append(found, owed{q.Path, render.ResourceName(string(name)), render.Amount(corev1.ResourceList{name: least}, name, ""), borrowers[shared{parentOf(q.Path), name}]})
+			if amount := owedTo(q, name); len(amount) > 0 {
+				found = append(found, owed{q.Path, render.ResourceName(string(name)), render.Amount(amount, name, ""), borrowers[shared{parentOf(q.Path), name}]})
 			}
 		}
 	}
 	return found
+}
+
+// owedTo returns the part of a quota's guarantee that waiting jobs request and others have borrowed; empty if there is
+// none.
+func owedTo(q *visibility.QuotaSummary, name corev1.ResourceName) corev1.ResourceList {
+	_, requested := render.UseOf(q, name)
+	least := requested[name]
+	if lent := q.Lent[name]; lent.Cmp(least) < 0 {
+		least = lent
+	}
+	if least.Sign() <= 0 {
+		return nil
+	}
+	return corev1.ResourceList{name: least}
 }
 
 // parentOf returns the path of the quota above another one; empty for the root.

@@ -165,7 +165,7 @@ func (c *cluster) Quotas(_ context.Context, namespace string) (*visibility.Quota
 	return &visibility.QuotaReviewStatus{ObservedTime: metav1.NewMicroTime(now), Hidden: 2, Quotas: []visibility.QuotaSummary{
 		{Path: c.name, Queue: c.name, Max: amount("8"), Used: amount("6")},
 		{Path: c.name + "/child", Min: amount("2"), Max: amount("8"), Used: amount("6"), Borrowed: amount("4"), Unqueued: amount("1"), Lent: amount("0")},
-		{Path: c.name + "/lender", Min: amount("4"), Max: amount("8"), Used: amount("1"), Lent: amount("3"), Requested: amount("1500m")}}}, nil
+		{Path: c.name + "/lender", Min: amount("4"), Max: amount("8"), Used: amount("1"), Lent: amount("3"), Requested: amount("1500m"), Waiting: 7}}}, nil
 }
 
 func (c *cluster) Tree(context.Context) (string, error) { return c.name, nil }
@@ -297,7 +297,7 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 		"/jobs/research/train": {"<strong>It waits: QuotaExceeded</strong>: train-a", "5 of 7", "<p>And 2 more.</p>", "What would admit it", "2 jobs in namespaces that you cannot view", "web &#39;/jobs/research/train&#39;<", "condition train-a became False: train-a train-a",
 			"in about 2 h (1 h to 4 h)", "2026-01-01T13:00:00Z at the latest", `train-a</a></th><td>train-a</td><td class="number">2</td>`, `<td class="number">41</td>`, "admission check train-a: train-a train-a"},
 		"/jobs/research/held":       {"<dt>Starts</dt><dd>not known: it waits for something other than quota</dd>"},
-		"/quotas":                   {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others"},
+		"/quotas":                   {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others", "<br>7 jobs waiting</th>", `<td class="number">3</td><td class="number">1500m</td><td class="number"></td><td class="number">1500m</td>`},
 		"/quotas?namespace=nowhere": {"No quota lists namespace <bdi>nowhere</bdi>; ask an administrator"},
 		"/queues":                   {`href="/queues/train-a"`, `class="action">Hold<`},
 		"/queues/train-a": {`<td class="number">7</td>`, "First starts in about</th>", ">2 h</td>", `href="?show=units"`, "Who is owed", `train-a/lender</a></th><td>cpu</td><td class="number">1500m</td>`,
