@@ -61,6 +61,8 @@ type view struct {
 	Warnings []string
 	// Path is the address of the page.
 	Path *url.URL
+	// Filters are the filters of the list of jobs, also if it cannot be shown; nil on other pages.
+	Filters *jobsData
 	// Data is the data of this page.
 	Data any
 	now  time.Time
@@ -340,7 +342,7 @@ func readJobs(v *view, r *http.Request, reader Reader) error {
 	if d.Job != "" { // reviews do not select by name
 		d.size = visibility.MaxLimit
 	}
-	v.Template, v.Title, v.Data = "jobs", "Jobs", d
+	v.Template, v.Title, v.Data, v.Filters = "jobs", "Jobs", d, d
 	if slices.Equal(d.Phases, holding) {
 		v.Title = "Jobs that hold quota"
 	}

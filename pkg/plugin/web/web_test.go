@@ -369,6 +369,15 @@ func TestAQueueThatDoesNotExistIsNotFound(t *testing.T) {
 	}
 }
 
+func TestFiltersThatFailCanBeCorrected(t *testing.T) {
+	b := open(t, &cluster{name: "train-a"})
+	code, body := b.get("/?queue=nope&phase=Running&kind=Job&namespace=other&job=train")
+	if code != http.StatusNotFound {
+		t.Errorf("status %d", code)
+	}
+	require.Says(t, "the form", body, "does not exist", `name="namespace" value="other"`, `name="queue" value="nope"`, `name="kind" value="Job"`, `name="job" value="train"`, `value="Running" checked`)
+}
+
 func TestATenantChoosesANamespaceAndKeepsIt(t *testing.T) {
 	b := serve(t, &cluster{name: "train-a", only: "other"})
 	b.get(b.server.Link("/")[len(b.url):])
