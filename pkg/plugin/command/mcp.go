@@ -67,13 +67,18 @@ type jobRow struct {
 	Priority  int32  `json:"priority,omitempty"`
 	Requests  string `json:"requests,omitempty"`
 	Submitted string `json:"submitted,omitempty"`
+	Starts    string `json:"starts,omitempty" jsonschema:"when the job, or the first of those alike, is expected to start, with a range"`
 	EndsBy    string `json:"endsBy,omitempty"`
 	Alike     int32  `json:"alike,omitempty" jsonschema:"how many jobs this row stands for, if more than one"`
 }
 
-func rowOf(u *visibility.UnitSummary) jobRow {
-	return jobRow{Job: units.JobOf(u.Kind, u.Name), Unit: u.Name, Namespace: u.Namespace, Kind: u.Kind, Queue: u.Queue, Phase: u.Phase, Reason: string(u.Reason), Position: u.Position, Priority: u.Priority,
+func (r *answerer) rowOf(u *visibility.UnitSummary) jobRow {
+	row := jobRow{Job: units.JobOf(u.Kind, u.Name), Unit: u.Name, Namespace: u.Namespace, Kind: u.Kind, Queue: u.Queue, Phase: u.Phase, Reason: string(u.Reason), Position: u.Position, Priority: u.Priority,
 		Requests: render.Amounts(u.Requests), Submitted: timeOf(u.SubmissionTime), EndsBy: timeOf(u.EndsBefore)}
+	if u.Start != nil {
+		row.Starts = render.StartText(u.Start, r.Now())
+	}
+	return row
 }
 
 func timeOf(at *metav1.Time) string {
@@ -83,18 +88,18 @@ func timeOf(at *metav1.Time) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-func rowsOf(list []visibility.UnitSummary) []jobRow {
+func (r *answerer) rowsOf(list []visibility.UnitSummary) []jobRow {
 	rows := make([]jobRow, len(list))
 	for i := range list {
-		rows[i] = rowOf(&list[i])
+		rows[i] = r.rowOf(&list[i])
 	}
 	return rows
 }
 
-func rowsOfGroups(groups []visibility.UnitGroup) []jobRow {
+func (r *answerer) rowsOfGroups(groups []visibility.UnitGroup) []jobRow {
 	rows := make([]jobRow, len(groups))
 	for i := range groups {
-		rows[i] = rowOf(&groups[i].First)
+		rows[i] = r.rowOf(&groups[i].First)
 		rows[i].Alike, rows[i].Position = groups[i].Units, 0
 	}
 	return rows
@@ -269,7 +274,7 @@ func (r *answerer) ask(ctx context.Context, q jobsQuestion, show visibility.Queu
 			return nil, err
 		}
 	}
-	answer := &jobsAnswer{Observed: status.ObservedTime.UTC().Format(time.RFC3339), Jobs: append(rowsOf(status.Units), rowsOfGroups(status.Groups)...), Total: status.Total, Hidden: status.Hidden,
+	answer := &jobsAnswer{Observed: status.ObservedTime.UTC().Format(time.RFC3339), Jobs: append(r.rowsOf(status.Units), r.rowsOfGroups(status.Groups)...), Total: status.Total, Hidden: status.Hidden,
 		Warnings: r.Warnings()}
 	for _, queue := range status.Queues {
 		answer.Queues = append(answer.Queues, queueRow{Queue: queue.Name, Quota: queue.Quota, Policy: queue.Policy, Stop: queue.Stop, Waiting: queue.Pending,
@@ -298,7 +303,7 @@ func (r *answerer) explain(ctx context.Context, q jobQuestion) (*jobAnswer, erro
 	}
 	s := review.Status
 	answer := &jobAnswer{Job: t.String(), Verdict: render.Verdict(s), Message: s.Message, Queue: s.Queue, Quota: s.Quota, Position: s.Position, Waiting: s.Waiting, Requests: render.Amounts(s.Requests),
-		Holding: rowsOf(s.HoldingUnits), Ahead: rowsOf(s.Ahead), Warnings: r.Warnings()}
+		Holding: r.rowsOf(s.HoldingUnits), Ahead: r.rowsOf(s.Ahead), Warnings: r.Warnings()}
 	if s.Start != nil {
 		answer.Starts = render.StartText(s.Start, r.Now())
 	}
@@ -340,7 +345,7 @@ func (r *answerer) trySimulation(ctx context.Context, q simulateQuestion) (*simu
 	rows := func(groups []visibility.UnitGroup, of string) []jobRow {
 		shown, cut := first(groups, of)
 		answer.Warnings = append(answer.Warnings, cut...)
-		return rowsOfGroups(shown)
+		return r.rowsOfGroups(shown)
 	}
 	answer.Starts, answer.Evicted, answer.Waits = rows(s.Started, "rows of starts"), rows(s.Evicted, "rows of evicted"), rows(s.Waiting, "rows of waits")
 	return answer, nil

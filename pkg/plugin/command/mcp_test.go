@@ -132,6 +132,17 @@ func TestAnAssistantAsksWithTheRightsOfTheUser(t *testing.T) {
 	if answer, failed := call(t, session, "list", nil); !failed || !strings.Contains(answer, "you may not list QueueUnits") {
 		t.Errorf("without rights: %s", answer)
 	}
+	a.mu.Lock()
+	a.answer["queuereviews"] = func(map[string]any) (any, *metav1.Status) {
+		unit := map[string]any{"namespace": "research", "name": "u", "start": map[string]any{"time": "2026-01-01T14:00:00Z", "earliest": "2026-01-01T13:00:00Z", "latest": "2026-01-01T16:00:00Z"}}
+		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "total": 1, "units": []any{unit}, "groups": []any{map[string]any{"units": 2, "first": unit}}}, nil
+	}
+	a.mu.Unlock()
+	for _, tool := range []string{"list", "queue"} {
+		if answer, failed := call(t, session, tool, map[string]any{"queue": "q"}); failed || strings.Count(answer, `"starts":"in about 2 h (1 h to 4 h)"`) != 2 {
+			t.Errorf("%s does not say when jobs start: %s", tool, answer)
+		}
+	}
 	if strings.Contains(strings.Join(a.requests, "\n"), "PATCH") {
 		t.Errorf("a tool has changed something: %v", a.requests)
 	}
