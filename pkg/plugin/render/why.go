@@ -158,15 +158,19 @@ func StartText(start *visibility.StartEstimate, now time.Time) string {
 	return fmt.Sprintf("in about %s (%s to %s)", in(start.Time), in(start.Earliest), in(start.Latest))
 }
 
+// PodRange returns with how many pods of a set a job can start: "10" or "4-10".
+func PodRange(set *v1alpha1.PodSet) string {
+	if set.MinCount != nil && *set.MinCount < set.Count {
+		return fmt.Sprintf("%d-%d", *set.MinCount, set.Count)
+	}
+	return fmt.Sprint(set.Count)
+}
+
 func podSets(w *strings.Builder, sets []v1alpha1.PodSet, view View) {
 	table := &text.Table{Columns: []text.Column{{Title: "  POD-SET", Least: leastName}, {Title: "PODS", Right: true}, {Title: "REQUESTS-EACH", Least: leastText}}}
 	for i := range sets {
 		set := &sets[i]
-		count := fmt.Sprint(set.Count)
-		if set.MinCount != nil && *set.MinCount < set.Count {
-			count = fmt.Sprintf("%d-%d", *set.MinCount, set.Count)
-		}
-		table.Add("  "+set.Name, count, orNone(Amounts(set.Requests)))
+		table.Add("  "+set.Name, PodRange(set), orNone(Amounts(set.Requests)))
 	}
 	write(w, table, view)
 }

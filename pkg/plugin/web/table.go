@@ -7,6 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/forecast"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
 )
 
@@ -83,6 +84,18 @@ func (d *jobData) NoStart(v *view) string {
 
 // MoreAhead returns how many jobs ahead of the job the table of the first ones leaves out.
 func (d *jobData) MoreAhead() int { return render.MoreAhead(d.Status) }
+
+// Pods returns the number of pods of a set: those that the job can start with or, once it holds quota, was admitted with.
+func (d *jobData) Pods(set v1alpha1.PodSet) string {
+	admitted := lifecycle.AdmittedPods(d.Unit, &set)
+	switch {
+	case !d.Unit.Status.Phase.HoldsQuota():
+		return render.PodRange(&set)
+	case admitted < set.Count:
+		return fmt.Sprintf("%d of %d admitted", admitted, set.Count)
+	}
+	return fmt.Sprint(admitted)
+}
 
 // Verdict returns the state of the job and the reason.
 func (d *jobData) Verdict() string { return render.Verdict(d.Status) }

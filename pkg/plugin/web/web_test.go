@@ -148,8 +148,14 @@ func (c *cluster) Job(_ context.Context, namespace, unit string) (*Job, error) {
 		Lacks:      []visibility.Lack{{Quota: c.name, Bound: "Max", Resource: c.name, Requested: "2", Used: "3", Limit: "4", Missing: "1"}},
 		Holders:    []visibility.Holder{{Quota: c.name, Units: 3}},
 		WouldAdmit: []visibility.Remedy{{Message: c.name, Command: c.name, Units: []visibility.UnitSummary{c.unit(0)}, HiddenUnits: 2}}}
-	if unit == "held" {
+	switch unit {
+	case "held":
 		status.Reason, status.Start = "Inactive", nil
+	case "runs":
+		u.Status.Phase, u.Status.AdmittedPodSets = v1alpha1.PhaseRunning, []v1alpha1.AdmittedPodSet{{Name: "worker", Count: 6}}
+		fallthrough
+	case "fewer":
+		u.Spec.PodSets = []v1alpha1.PodSet{{Name: "worker", Count: 10, MinCount: ptr.To[int32](4)}}
 	}
 	return &Job{u, status}, nil
 }
@@ -296,6 +302,8 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 		"/?job=other&from=200": {"No jobs found.", "Searched: 201 to 250 of 250", `href="/?from=0&amp;job=other"`},
 		"/jobs/research/train": {"<strong>It waits: QuotaExceeded</strong>: train-a", "5 of 7", "<p>And 2 more.</p>", "What would admit it", "2 jobs in namespaces that you cannot view", "web &#39;/jobs/research/train&#39;<", "condition train-a became False: train-a train-a",
 			"in about 2 h (1 h to 4 h)", "2026-01-01T13:00:00Z at the latest", `train-a</a></th><td>train-a</td><td class="number">2</td>`, `<td class="number">41</td>`, "admission check train-a: train-a train-a"},
+		"/jobs/research/fewer":      {`worker</th><td class="number">4-10</td>`},
+		"/jobs/research/runs":       {`worker</th><td class="number">6 of 10 admitted</td>`},
 		"/jobs/research/held":       {"<dt>Starts</dt><dd>not known: it waits for something other than quota</dd>"},
 		"/quotas":                   {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others", "<br>7 jobs waiting</th>", `<td class="number">3</td><td class="number">1500m</td><td class="number"></td><td class="number">1500m</td>`},
 		"/quotas?namespace=nowhere": {"No quota lists namespace <bdi>nowhere</bdi>; ask an administrator"},
