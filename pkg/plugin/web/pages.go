@@ -254,6 +254,8 @@ type jobsData struct {
 	Job string
 	// Owed is what is owed in and beside the quota of the queue, if jobs wait there.
 	Owed []owed
+	// HiddenQuotas is how many quotas, which may have borrowed it as well, the caller cannot view.
+	HiddenQuotas int32
 	rows
 }
 
@@ -447,7 +449,7 @@ func readQueue(v *view, r *http.Request, reader Reader, queue string) error {
 		return nil
 	}
 	if tree, err := reader.Quotas(r.Context(), v.Namespace); err == nil { // the rest of the page does not need it
-		d.Owed = owedAround(q.Quota, tree.Quotas)
+		d.Owed, d.HiddenQuotas = owedAround(q.Quota, tree.Quotas), tree.Hidden
 	}
 	return nil
 }

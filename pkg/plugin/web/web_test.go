@@ -309,7 +309,7 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 		"/quotas?namespace=nowhere": {"No quota lists namespace <bdi>nowhere</bdi>; ask an administrator"},
 		"/queues":                   {`href="/queues/train-a"`, `class="action">Hold<`},
 		"/queues/train-a": {`<td class="number">7</td>`, "First starts in about</th>", ">2 h</td>", `href="?show=units"`, "Who is owed", `train-a/lender</a></th><td>cpu</td><td class="number">1500m</td>`,
-			`<a href="/quotas#train-a%2fchild">train-a/child</a> (4)`},
+			`<a href="/quotas#train-a%2fchild">train-a/child</a> (4), and perhaps quotas that you cannot view</td>`},
 		"/what-if": {"train-a</textarea>"},
 		"/act?do=pause&namespace=research&unit=train": {"Pause: train", "its pods are deleted", `href="/jobs/research/train"`},
 		"/queues/train-a?from=":                       {"kubectl kube-queue web &#39;/queues/train-a?from=&#39; -n research<"},
