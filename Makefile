@@ -29,7 +29,7 @@ SHORT_TEST = $(TEST) $(SHORT)
 
 # Packages whose tests need no cluster.
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \
-	./test/docs ./test/faultproxy ./test/gangs ./test/podrunner ./test/rights/... \
+	./test/docs ./test/faultproxy ./test/freeport ./test/gangs ./test/podrunner ./test/rights/... \
 	./test/e2e/random/plan ./test/e2e/random/oracle \
 	./test/perf/loadgen ./test/perf/rig
 # The core and the adapters start no goroutine and take no lock, so the race detector finds nothing in their tests, and

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,6 +22,7 @@ import (
 	_ "kube-queue.dev/kube-queue/cmd/kube-queue-web/options"
 	_ "kube-queue.dev/kube-queue/pkg/controller"
 	_ "kube-queue.dev/kube-queue/pkg/plugin/access"
+	"kube-queue.dev/kube-queue/test/freeport"
 	"kube-queue.dev/kube-queue/test/require"
 )
 
@@ -66,10 +66,9 @@ func write(t *testing.T, name string, content any) string {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
+	return address
 }
 
 // start runs a program until the test ends, and returns its log.

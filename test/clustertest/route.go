@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"kube-queue.dev/kube-queue/pkg/controller/reviews"
+	"kube-queue.dev/kube-queue/test/freeport"
 )
 
 // Route routes a port of a Service, given as NAMESPACE/NAME:PORT, to a program without a pod. A Service without a
@@ -20,7 +21,7 @@ func (c *Cluster) Route(ctx context.Context, port, address string) error {
 // RouteReviews routes reviews to a free address, and returns the arguments that make kube-queue-controller serve them
 // there. The advertised address in the EndpointSlice belongs to no machine.
 func (c *Cluster) RouteReviews(ctx context.Context) (address string, args []string, err error) {
-	if address, err = FreeAddress(); err != nil {
+	if address, err = freeport.Address(); err != nil {
 		return "", nil, err
 	}
 	_, port, err := net.SplitHostPort(address)

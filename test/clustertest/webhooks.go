@@ -2,8 +2,6 @@ package clustertest
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"os"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/hold/admission"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/program/webhook"
+	"kube-queue.dev/kube-queue/test/freeport"
 )
 
 // What holds new jobs.
@@ -56,7 +55,7 @@ func (c *Cluster) ServeWebhooks(ctx context.Context) (stop func() error, err err
 	if err != nil {
 		return nil, err
 	}
-	address, err := FreeAddress()
+	address, err := freeport.Address()
 	if err != nil {
 		return nil, err
 	}
@@ -83,24 +82,4 @@ func (c *Cluster) ServeWebhooks(ctx context.Context) (stop func() error, err err
 		server.Stop(context.WithoutCancel(ctx))
 		return err
 	}, nil
-}
-
-// FreeAddress returns a free address of this machine.
-func FreeAddress() (string, error) {
-	address, _, err := FreeAddresses()
-	return address, err
-}
-
-// FreeAddresses returns two free addresses. It opens both at the same time so that they differ.
-func FreeAddresses() (one, other string, err error) {
-	first, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", "", fmt.Errorf("looking for a free port: %w", err)
-	}
-	defer first.Close()
-	second, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", "", fmt.Errorf("looking for a free port: %w", err)
-	}
-	return first.Addr().String(), second.Addr().String(), second.Close()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 
 	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/freeport"
 )
 
 // environment is the cluster of the demos. All demos share one folder, so that a demo
@@ -126,8 +128,9 @@ func (e *environment) start(ctx context.Context, name string, flags ...string) e
 	if err != nil {
 		return err
 	}
-	health, metrics, err := clustertest.FreeAddresses()
-	if err != nil {
+	health, err := freeport.Address()
+	metrics, metricsErr := freeport.Address()
+	if err := errors.Join(err, metricsErr); err != nil {
 		return err
 	}
 	e.metrics[name] = metrics

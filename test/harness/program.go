@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/freeport"
 )
 
 // Program is one of the programs under test. It can be killed and restarted.
@@ -105,9 +105,11 @@ func (p *Program) WaitReady() {
 // Launch starts the program without waiting.
 func (p *Program) Launch() {
 	p.t.Helper()
-	var err error
-	p.health, p.metrics, err = clustertest.FreeAddresses()
-	Must(p.t, err)
+	for _, address := range []*string{&p.health, &p.metrics} {
+		var err error
+		*address, err = freeport.Address()
+		Must(p.t, err)
+	}
 	args := append([]string{"--kubeconfig", p.Kubeconfig, fmt.Sprintf("--leader-elect=%t", p.elects),
 		"--health-bind-address", p.health, "--metrics-bind-address", p.metrics, "-v=2"}, p.Args...)
 	p.cmd = exec.Command(filepath.Join(p.programs, p.Name), args...)

@@ -24,6 +24,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/freeport"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 	"kube-queue.dev/kube-queue/test/require"
 	"kube-queue.dev/kube-queue/test/testmode"
@@ -54,7 +55,7 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 	f := &flood{t: t, session: &session{Rig: r, progress: io.Discard}}
 	reviews, args, err := r.AnswersReviews(t.Context())
 	require.NoError(t, err)
-	holds, err := clustertest.FreeAddress()
+	holds, err := freeport.Address()
 	require.NoError(t, err)
 	// This process has served the webhooks of job-extensions so far, and keeps their certificate.
 	f.start(args, "--webhook-bind-address="+holds, "--webhook-manage-certificate=false")

@@ -16,6 +16,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program/selfsigned"
+	"kube-queue.dev/kube-queue/test/freeport"
 	"kube-queue.dev/kube-queue/test/require"
 )
 
@@ -275,10 +276,9 @@ func TestEachEndpointIsLimited(t *testing.T) {
 // freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	require.NoError(t, err)
-	defer opened.Close()
-	return opened.Addr().String()
+	return address
 }
 
 // An intentionally slow client loses its connection or its bytes to others.

@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/freeport"
 )
 
 const (
@@ -56,8 +56,9 @@ func (r *Rig) Run(ctx context.Context, name string, env []string, args ...string
 // Launch starts a program without waiting until it is ready.
 func (r *Rig) Launch(ctx context.Context, name string, env []string, args ...string) (*Program, error) {
 	_, kubeconfig, err := r.Cluster.ServiceAccountConfig(ctx, name)
-	health, profiles, addressErr := clustertest.FreeAddresses()
-	if err := errors.Join(err, addressErr); err != nil {
+	health, healthErr := freeport.Address()
+	profiles, profilesErr := freeport.Address()
+	if err := errors.Join(err, healthErr, profilesErr); err != nil {
 		return nil, err
 	}
 	args = append([]string{"--kubeconfig", kubeconfig, "--health-bind-address", health, "--metrics-bind-address=0",

@@ -3,8 +3,10 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"strings"
+
+	"kube-queue.dev/kube-queue/test/freeport"
 )
 
 // Ports are the loopback ports of a cluster by name.
@@ -24,17 +26,16 @@ func corePorts() []string {
 	return []string{portEtcdClient, portEtcdPeer, portAPIServer, portControllerManager, portScheduler, portKwok}
 }
 
-// pickPorts finds free ports. It opens all at the same time so that they differ. Another process may take a port
-// before its part does. The start is then repeated with other ports.
+// pickPorts finds free ports. Another process that asks for one of them may take it before its part does. The start
+// is then repeated with other ports.
 func pickPorts(names []string) (Ports, error) {
 	ports := Ports{}
 	for _, name := range names {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		address, err := freeport.Address()
 		if err != nil {
-			return nil, fmt.Errorf("find a free port for %s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		defer listener.Close()
-		ports[name] = listener.Addr().(*net.TCPAddr).Port
+		ports[name] = int(netip.MustParseAddrPort(address).Port())
 	}
 	return ports, nil
 }
