@@ -394,8 +394,12 @@ spec:
       apiVersions: [v1]
       operations: [CREATE, UPDATE]
       resources: [pods]
+    # Other pods cost nothing. An expression costs more than a selector: the API server converts the whole pod for it.
+    objectSelector:
+      matchExpressions:
+      - {key: kube-queue/gated, operator: Exists}
   matchConditions:
-  # Of all other pods, no more than this is evaluated. Pods may be left from when pods were queued.
+  # Pods may be left from when pods were queued.
   - name: labeled
     expression: >-
       {{ include "kube-queue.celLabeled" "object" }} && (oldObject == null || !{{ include "kube-queue.celLabeled" "oldObject" }}
