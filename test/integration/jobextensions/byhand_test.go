@@ -41,6 +41,15 @@ func TestUnsuspendedByHandWhileQueued(t *testing.T) {
 			for range times {
 				s.change(test.patch)
 				s.becomesSuspended(true)
+				// If a TFJob resumes while its last pod is being deleted, its operator may take that as a failure.
+				s.eventually("its pods are gone", func() string {
+					pods, err := s.core.CoreV1().Pods(s.ns).List(s.Context(), metav1.ListOptions{})
+					s.must(err)
+					if n := len(pods.Items); n > 0 {
+						return fmt.Sprintf("there are %d", n)
+					}
+					return ""
+				})
 			}
 			s.eventually("one event counts all", func() string {
 				var found []corev1.Event
