@@ -551,6 +551,26 @@ func TestAJobPassesAReservationWhenItsLimitIsLowered(t *testing.T) {
 	expectReleased(t, w, "a/runs", "b/late")
 }
 
+// A reservation starts earlier or later when the limit of a running job changes.
+func TestAReservationFollowsTheLimitsOfRunningJobs(t *testing.T) {
+	for _, c := range []struct {
+		limit, ofLate time.Duration
+		released      []string
+	}{
+		{10 * time.Minute, 30 * time.Minute, []string{"a/runs"}},
+		{2 * time.Hour, 90 * time.Minute, []string{"a/runs", "b/late"}},
+	} {
+		w := besideAReservation(t)
+		w.submit("b/long", cpu("4"))
+		w.settle()
+		w.write("a/runs", maxTime(c.limit))
+		w.settle()
+		w.submit("b/late", cpu("4"), maxTime(c.ofLate))
+		w.settle()
+		expectReleased(t, w, c.released...)
+	}
+}
+
 // Its limit is no promise if its owner raises those of running jobs.
 func TestAJobDoesNotPassAReservationByALimitThatItsOwnerMayRaise(t *testing.T) {
 	w := reserving(t, limited("a", 8), "a")

@@ -211,9 +211,13 @@ func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	if isRaised {
 		s.learnRaise(u)
 	}
-	if shape := u.item.Shape(); shape != nil && u.MaxSeconds != limit { // a booking may no longer bind it
+	switch shape := u.item.Shape(); {
+	case u.MaxSeconds == limit:
+	case shape != nil: // a booking may no longer bind it
 		s.tryFirst(u.queue, shape)
 		s.activate(u.queue)
+	default:
+		s.changes++ // what it holds ends at another time, which bookings depend on
 	}
 	if seen.HeldReported && seen.Held != nil { // the other writer has replaced what the unit showed
 		s.explainer.restore(u, seen.Reason)
