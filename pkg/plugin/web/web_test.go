@@ -151,6 +151,8 @@ func (c *cluster) Job(_ context.Context, namespace, unit string) (*Job, error) {
 	switch unit {
 	case "held":
 		status.Reason, status.Start = "Inactive", nil
+	case "nobody":
+		status.Ahead[0].Phase = "Failed"
 	case "runs":
 		u.Status.Phase, u.Status.AdmittedPodSets = v1alpha1.PhaseRunning, []v1alpha1.AdmittedPodSet{{Name: "worker", Count: 6}}
 		fallthrough

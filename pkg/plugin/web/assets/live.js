@@ -17,7 +17,7 @@ function show() {
   const scrolled = [...live.querySelectorAll(".wide")].map((e) => e.scrollLeft);
   live.innerHTML = latest;
   shown = performance.now();
-  if ("failed" in live.dataset && !live.querySelector(".failed")) location.reload(); // the headline says that it has failed
+  if ("failed" in live.dataset && !live.querySelector("p.failed")) location.reload(); // the headline says that it has failed
   live.querySelectorAll(".wide").forEach((e, i) => { e.scrollLeft = scrolled[i] || 0; });
   if (focus !== null) {
     equal().slice(0, index + 1).at(-1)?.focus({ preventScroll: true });
