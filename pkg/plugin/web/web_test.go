@@ -308,7 +308,7 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 		"/jobs/research/runs":       {`worker</th><td class="number">6 of 10 admitted</td>`},
 		"/jobs/research/held":       {"<dt>Starts</dt><dd>not known: it waits for something other than quota</dd>"},
 		"/quotas":                   {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others", "<br>7 jobs waiting</th>", `<td class="number">3</td><td class="number">1500m</td><td class="number"></td><td class="number">1500m</td>`},
-		"/quotas?namespace=nowhere": {"No quota lists namespace <bdi>nowhere</bdi>; ask an administrator"},
+		"/quotas?namespace=nowhere": {"No quota lists namespace <bdi>nowhere</bdi>; ask an administrator", `<input name="namespace" value="nowhere"`},
 		"/queues":                   {`href="/queues/train-a"`, `class="action">Hold<`},
 		"/queues/train-a": {`<td class="number">7</td>`, "First starts in about</th>", ">2 h</td>", `href="?show=units"`, "Who is owed", `train-a/lender</a></th><td>cpu</td><td class="number">1500m</td>`,
 			`<a href="/quotas#train-a%2fchild">train-a/child</a> (4), and perhaps quotas that you cannot view</td>`},
