@@ -125,8 +125,8 @@ func refused(err error) error {
 // acting is an action that the user is asked to confirm, or has confirmed.
 type acting struct {
 	Action
-	// Said is what was done; empty until the user confirms.
-	Said string
+	// Said is what was done; empty until the user confirms. Failed is why it was not done.
+	Said, Failed string
 }
 
 // readAction asks the user to confirm an action or, once confirmed, carries it out.

@@ -194,7 +194,11 @@ func (s *Server) view(r *http.Request) (v *view, code int) {
 	if err == nil {
 		return v, http.StatusOK
 	}
-	v.Template, v.Title, v.Data = "error", "This page cannot be shown", err.Error()
+	if d, is := v.Data.(*acting); is { // the form is still needed
+		d.Failed = err.Error()
+	} else {
+		v.Template, v.Title, v.Data = "error", "This page cannot be shown", err.Error()
+	}
 	return v, codeOf(err)
 }
 

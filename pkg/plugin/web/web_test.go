@@ -518,8 +518,8 @@ func TestActionsAreOfferedToWhoMayAndConfirmed(t *testing.T) {
 		}
 	}
 	c.mayNot = true
-	if code, body := b.postTo("/act", url.Values{"do": {Drain}, "queue": {"q"}}); code != http.StatusForbidden || !strings.Contains(body, "forbidden") {
-		t.Errorf("status %d:\n%s", code, body)
+	if code, body := b.postTo("/act", url.Values{"do": {Drain}, "queue": {"q"}}); code != http.StatusForbidden || !strings.Contains(body, "forbidden") || !strings.Contains(body, `<form method="post" action="/act">`) || !strings.Contains(body, `href="/queues/q"`) {
+		t.Errorf("an action that fails cannot be corrected or left: status %d:\n%s", code, body)
 	}
 }
 
