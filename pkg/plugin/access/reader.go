@@ -44,6 +44,17 @@ func (r *Reader) Warnings() []string {
 
 func (r *Reader) Units(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error) {
 	r.Namespace = namespace
+	status, err := r.selectUnits(ctx, namespace, spec)
+	if err == nil && spec.Show == visibility.ShowUnits && !spec.AllNamespaces && status.Total == 0 {
+		err = r.CheckNamespace(ctx, namespace)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return status, nil
+}
+
+func (r *Reader) selectUnits(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error) {
 	if spec.Show != "" && slices.ContainsFunc(spec.Phases, isEnded) {
 		return r.unitsOfObjects(ctx, spec, errors.New("a review has no units that have ended"))
 	}

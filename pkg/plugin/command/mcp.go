@@ -269,11 +269,6 @@ func (r *answerer) ask(ctx context.Context, q jobsQuestion, show visibility.Queu
 	if show == visibility.ShowGroups && len(status.Queues)+len(status.Groups) == 0 {
 		return nil, r.NoQueue(ctx, q.Queue)
 	}
-	if show == visibility.ShowUnits && !q.AllNamespaces && status.Total == 0 {
-		if err := r.CheckNamespace(ctx, r.Namespace); err != nil {
-			return nil, err
-		}
-	}
 	answer := &jobsAnswer{Observed: status.ObservedTime.UTC().Format(time.RFC3339), Jobs: append(r.rowsOf(status.Units), r.rowsOfGroups(status.Groups)...), Total: status.Total, Hidden: status.Hidden,
 		Warnings: r.Warnings()}
 	for _, queue := range status.Queues {

@@ -101,6 +101,7 @@ func TestThePagesShowWhatTheCommandsShow(t *testing.T) {
 	}
 	p.shows("/?all=1&phase=Enqueued", "first", "train-c", "1 to 2 of 2")
 	p.shows("/?phase=Succeeded", "old</bdi>")
+	p.shows("/?namespace=reserch", "reserch&#34; does not exist; did you mean &#34;research&#34;?", `name="namespace" value="reserch"`)
 	p.shows("/queues", "company-research", "RoundRobin")
 	p.shows("/queues/company-research", "train-c", `<td class="number">1</td>`)
 	p.shows("/quotas", `id="company/research"`, "cpu: 5 used, guaranteed 4, at most 12, borrowed 1")

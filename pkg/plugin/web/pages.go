@@ -25,7 +25,6 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
-	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
@@ -205,7 +204,6 @@ func (s *Server) view(r *http.Request) (v *view, code int) {
 func codeOf(err error) int {
 	var tooLarge *http.MaxBytesError
 	var wrong refusedError
-	refused := reviews.IsRefused(err)
 	switch {
 	case errors.As(err, &tooLarge):
 		return http.StatusRequestEntityTooLarge
@@ -213,7 +211,7 @@ func codeOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, errBusy), errors.Is(err, errManyReads):
 		return http.StatusTooManyRequests
-	case errors.Is(err, errNoPage), apierrors.IsNotFound(err), refused != nil && strings.Contains(refused.Why, "does not exist"):
+	case errors.Is(err, errNoPage), apierrors.IsNotFound(err), strings.Contains(err.Error(), "does not exist"):
 		return http.StatusNotFound
 	case apierrors.IsUnauthorized(err):
 		return http.StatusUnauthorized
