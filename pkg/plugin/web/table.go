@@ -79,7 +79,7 @@ func (d *jobData) NoStart(v *view) string {
 	case len(v.Warnings) > 0: // only kube-queue-controller estimates, and it has not answered
 		return ""
 	}
-	return "it must wait for a job whose run time is not known yet, or for more than 30 days"
+	return "kube-queue-controller has not estimated it yet, or the job must wait for one whose run time is not known yet, or for more than 30 days"
 }
 
 // MoreAhead returns how many jobs ahead of the job the table of the first ones leaves out.

@@ -363,7 +363,7 @@ func TestAJobSaysWhyItHasNoEstimate(t *testing.T) {
 		{waits("", 1), nil, ""},
 		{waits("QueueStopped", 1), nil, "other than quota"},
 		{waits("NotAtFront", 1001), nil, "behind position 1000"},
-		{waits("NotAtFront", 1000), nil, "run time is not known"},
+		{waits("NotAtFront", 1000), nil, "has not estimated it yet, or the job must wait for one whose run time is not known"},
 		{waits("NotAtFront", 1000), []string{"nobody answers"}, ""},
 	} {
 		if got := (&jobData{Job: &Job{Status: c.status}}).NoStart(&view{Warnings: c.warnings}); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
