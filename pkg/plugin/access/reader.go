@@ -109,7 +109,10 @@ func (r *Reader) unitsOfObjects(ctx context.Context, spec visibility.QueueReview
 		}
 	} else {
 		q, err := r.Queue.SchedulingV1alpha1().Queues(r.QueueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{})
-		if err != nil {
+		switch {
+		case IsMissingObject(err) && len(list) == 0:
+			return nil, r.NoQueue(ctx, spec.Queue)
+		case err != nil:
 			q = nil // the client returns an empty one
 		}
 		objects.Order(status, list, spec.Queue, q, false, len(list))

@@ -266,9 +266,6 @@ func (r *answerer) ask(ctx context.Context, q jobsQuestion, show visibility.Queu
 	if err != nil {
 		return nil, err
 	}
-	if show == visibility.ShowGroups && len(status.Queues)+len(status.Groups) == 0 {
-		return nil, r.NoQueue(ctx, q.Queue)
-	}
 	answer := &jobsAnswer{Observed: status.ObservedTime.UTC().Format(time.RFC3339), Jobs: append(r.rowsOf(status.Units), r.rowsOfGroups(status.Groups)...), Total: status.Total, Hidden: status.Hidden,
 		Warnings: r.Warnings()}
 	for _, queue := range status.Queues {

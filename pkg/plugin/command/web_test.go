@@ -104,6 +104,7 @@ func TestThePagesShowWhatTheCommandsShow(t *testing.T) {
 	p.shows("/?namespace=reserch", "reserch&#34; does not exist; did you mean &#34;research&#34;?", `name="namespace" value="reserch"`)
 	p.shows("/queues", "company-research", "RoundRobin")
 	p.shows("/queues/company-research", "train-c", `<td class="number">1</td>`)
+	p.shows("/queues/company-reserch", "company-reserch&#34; does not exist in namespace kube-queue; did you mean &#34;company-research&#34;?")
 	p.shows("/quotas", `id="company/research"`, "cpu: 5 used, guaranteed 4, at most 12, borrowed 1")
 	p.shows("/what-if", "kind: ElasticQuotaTree", "kube-queue/max-jobs: 2")
 	response, err := p.PostForm(p.at+"/what-if", url.Values{"manifests": {strings.ReplaceAll(tree(4), "max-jobs: 2", "max-jobs: 9")}})
