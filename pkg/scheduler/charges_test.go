@@ -61,7 +61,5 @@ func TestAUnitThatHoldsQuotaShowsItUnderItsNewName(t *testing.T) {
 			t.Errorf("it shows %+v, want %s", found, to.quota)
 		}
 	}
-	if found := w.writes("a/job", scheduler.ShowPlace); len(found) != 2 {
-		t.Errorf("it was written %d times, want 2", len(found))
-	}
+	w.expectCount("a/job", scheduler.ShowPlace, 2)
 }

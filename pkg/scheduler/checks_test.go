@@ -10,6 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // checking returns a world in which the queue of namespace a, with 4 cpu, has the checks.
@@ -120,9 +121,7 @@ func TestARetryFreesTheQuotaForOthersAndWaitsLongerEachTime(t *testing.T) {
 		failed := w.now
 		w.settle()
 		w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
-		if got := w.lastMessage("a/job"); !strings.Contains(got, "admission check nodes failed: no capacity; the job is queued again at ") {
-			t.Fatalf("it shows %q", got)
-		}
+		require.Says(t, "a/job", w.lastMessage("a/job"), "admission check nodes failed: no capacity; the job is queued again at ")
 		if got := w.viewedMessage("a/job"); got != w.lastMessage("a/job") {
 			t.Fatalf("a view has %q", got)
 		}
@@ -176,9 +175,7 @@ func TestACheckThatNeverAnswersIsTriedAgainAfterItsTimeout(t *testing.T) {
 	w.restart()
 	w.after(time.Second)
 	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
-	if got := w.lastMessage("a/job"); !strings.Contains(got, "it was not decided within 1m0s") {
-		t.Fatalf("it shows %q", got)
-	}
+	require.Says(t, "a/job", w.lastMessage("a/job"), "it was not decided within 1m0s")
 	w.after(10 * time.Second)
 	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 	w.addCheck("nodes", 10*time.Second)
@@ -202,10 +199,10 @@ func TestACheckThatChangesItsMind(t *testing.T) {
 	w.decide("a/job", "nodes", scheduler.Pending, "")
 	w.after(time.Hour)
 	expectReleased(t, w, "a/job") // it runs, so it does not wait for the check
-	expectEvictions(t, w, "a/job")
+	w.expectWrites("a/job", scheduler.Evict)
 	w.decide("a/job", "nodes", scheduler.Retry, "the nodes are gone")
 	w.settle()
-	expectEvictions(t, w, "a/job", "AdmissionCheckRetry")
+	w.expectWrites("a/job", scheduler.Evict, "AdmissionCheckRetry")
 	w.write("a/job", stop)
 	w.settle()
 	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
@@ -219,9 +216,7 @@ func TestAUnitThatWaitsForAMissingCheckNamesIt(t *testing.T) {
 	w.submit("a/new", cpu("1"))
 	w.after(time.Minute)
 	w.expectPhase("a/new", scheduler.Waiting, wellknown.ReasonAdmissionCheckMissing)
-	if got := w.lastMessage("a/new"); !strings.Contains(got, "queue root lists admission check nodes, which does not exist") {
-		t.Fatalf("it shows %q", got)
-	}
+	require.Says(t, "a/new", w.lastMessage("a/new"), "queue root lists admission check nodes, which does not exist")
 }
 
 func TestReservedUnitsGiveTheirQuotaBackWhenTheyAreKeptOut(t *testing.T) {
@@ -242,7 +237,7 @@ func TestReservedUnitsGiveTheirQuotaBackWhenTheyAreKeptOut(t *testing.T) {
 			test.do(w)
 			w.settle()
 			w.expectPhase("a/job", scheduler.Waiting, test.reason)
-			expectEvictions(t, w, "a/job") // no job had to stop
+			w.expectWrites("a/job", scheduler.Evict) // no job had to stop
 			if u := w.units["a/job"]; u.Requeues != 0 {
 				t.Fatalf("it has to wait: %+v", u)
 			}
@@ -267,7 +262,7 @@ func TestAPreemptorWaitsForItsChecksAndEvictsAgainOnlyAfterItsBackoff(t *testing
 	w.settle()
 	w.submit("a/high", cpu("3"), priority(5))
 	w.settle()
-	expectEvictions(t, w, "a/low", "Preempted")
+	w.expectWrites("a/low", scheduler.Evict, "Preempted")
 	w.write("a/low", stop)
 	w.settle()
 	w.expectPhase("a/high", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
@@ -277,9 +272,9 @@ func TestAPreemptorWaitsForItsChecksAndEvictsAgainOnlyAfterItsBackoff(t *testing
 	w.decide("a/low", "nodes", scheduler.Ready, "")
 	w.after(9 * time.Second)
 	expectReleased(t, w, "a/low")
-	expectEvictions(t, w, "a/low", "Preempted")
+	w.expectWrites("a/low", scheduler.Evict, "Preempted")
 	w.after(time.Second)
-	expectEvictions(t, w, "a/low", "Preempted", "Preempted")
+	w.expectWrites("a/low", scheduler.Evict, "Preempted", "Preempted")
 }
 
 func TestAReservedUnitIsTheFirstVictimAndIsNotProtected(t *testing.T) {
@@ -297,8 +292,8 @@ func TestAReservedUnitIsTheFirstVictimAndIsNotProtected(t *testing.T) {
 	w.decide("a/runs", "nodes", scheduler.Ready, "")
 	w.submit("a/high", cpu("2"), priority(5))
 	w.settle()
-	expectEvictions(t, w, "a/runs")
-	expectEvictions(t, w, "a/reserved", "Preempted")
+	w.expectWrites("a/runs", scheduler.Evict)
+	w.expectWrites("a/reserved", scheduler.Evict, "Preempted")
 	w.decide("a/reserved", "nodes", scheduler.Ready, "") // too late
 	w.settle()
 	expectReleased(t, w, "a/runs")
@@ -313,7 +308,7 @@ func TestWhoWritesThatChecksHavePassedDoesNotReleaseTheJob(t *testing.T) {
 	w.settle()
 	w.forgeRelease("a/job")
 	w.settle()
-	expectEvictions(t, w, "a/job", "NotAdmitted")
+	w.expectWrites("a/job", scheduler.Evict, "NotAdmitted")
 }
 
 // Its release was requested while its requeue was in progress. After the requeue, it holds no quota.

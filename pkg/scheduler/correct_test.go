@@ -2,8 +2,6 @@ package scheduler_test
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // In each scene, a/waits reports a cause for a long time, the cause ends, and a/waits must report another one.
@@ -80,19 +79,13 @@ func TestACauseThatIsNoLongerTrueIsReplacedAfterHalfASecond(t *testing.T) {
 				w.submit("a/waits", cpu(test.asks))
 			}
 			w.after(time.Minute)
-			if found := w.writes("a/waits", scheduler.Explain); len(found) != 1 || found[0].Reason != test.shows {
-				t.Fatalf("at first it reported %+v, want %s", found, test.shows)
-			}
+			w.expectWrites("a/waits", scheduler.Explain, test.shows)
 			test.change(w)
 			w.after(scheduler.CorrectionDelay)
-			found := w.writes("a/waits", scheduler.Explain)
-			if len(found) != 2 || found[1].Reason != test.then || !strings.Contains(found[1].Message, test.thenSays) {
-				t.Errorf("it reported %+v, want %s and then %s", found, test.shows, test.then)
-			}
+			found := w.expectWrites("a/waits", scheduler.Explain, test.shows, test.then)
+			require.Says(t, "the unit", found[1].Message, test.thenSays)
 			w.after(5 * time.Minute)
-			if n := len(w.writes("a/waits", scheduler.Explain)); n != 2 {
-				t.Errorf("it reported %d times in the end, want 2", n)
-			}
+			w.expectCount("a/waits", scheduler.Explain, 2)
 		})
 	}
 }
@@ -108,13 +101,7 @@ func TestManyChangesOfAnAdministratorAreReportedEachInTime(t *testing.T) {
 		t.Helper()
 		want = append(want, reason)
 		w.after(2 * time.Second)
-		var got []wellknown.Reason
-		for _, e := range w.writes("a/waits", scheduler.Explain) {
-			got = append(got, e.Reason)
-		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("it reported %v, want %v", got, want)
-		}
+		w.expectWrites("a/waits", scheduler.Explain, want...)
 	}
 	expect(wellknown.ReasonQuotaExceeded)
 	w.configure(scheduler.QueueChanged{Queue: "root", Stop: scheduler.Hold})
@@ -132,9 +119,7 @@ func TestManyChangesOfAnAdministratorAreReportedEachInTime(t *testing.T) {
 	// This cause has come and gone before.
 	w.configure(scheduler.QueueChanged{Queue: "root", Stop: scheduler.Hold})
 	w.after(scheduler.ReasonInterval - 2*time.Second)
-	if n := len(w.writes("a/waits", scheduler.Explain)); n != len(want) {
-		t.Fatalf("it reported %d times, want %d", n, len(want))
-	}
+	w.expectCount("a/waits", scheduler.Explain, len(want))
 	expect(wellknown.ReasonQueueStopped)
 }
 
@@ -148,9 +133,7 @@ func TestAUnitThatIsDeactivatedDoesNotShowThatItWaitsForPods(t *testing.T) {
 	w.after(2 * time.Second)
 	w.write("a/waits", deactivate)
 	w.after(scheduler.CorrectionDelay)
-	if found := w.writes("a/waits", scheduler.Explain); len(found) != 2 || found[0].Reason != wellknown.ReasonWaitingForPods || found[1].Reason != wellknown.ReasonInactive {
-		t.Errorf("it reported %+v", found)
-	}
+	w.expectWrites("a/waits", scheduler.Explain, wellknown.ReasonWaitingForPods, wellknown.ReasonInactive)
 }
 
 // The unit in front lacks something else, so the one behind is not tried.
@@ -165,9 +148,7 @@ func TestAUnitBehindTheFrontIsCorrectedWhenWhatItShowsBecomesFree(t *testing.T) 
 	w.after(2 * time.Second)
 	w.finish("a/2")
 	w.after(2 * time.Second)
-	if found := w.writes("a/waits", scheduler.Explain); len(found) != 2 || found[0].Reason != wellknown.ReasonQuotaExceeded || found[1].Reason != wellknown.ReasonNotAtFront {
-		t.Errorf("its explanations are %v", found)
-	}
+	w.expectWrites("a/waits", scheduler.Explain, wellknown.ReasonQuotaExceeded, wellknown.ReasonNotAtFront)
 }
 
 // Its queue tries nothing until the pods of another unit are ready.
@@ -183,9 +164,7 @@ func TestAUnitThatIsNotTriedIsCorrectedWhenWhatItShowsBecomesFree(t *testing.T) 
 	w.after(2 * time.Second)
 	w.finish("a/ends")
 	w.after(2 * time.Second)
-	if found := w.writes("a/waits", scheduler.Explain); len(found) != 2 || found[0].Reason != wellknown.ReasonQuotaExceeded || found[1].Reason != wellknown.ReasonWaitingForPods {
-		t.Errorf("its explanations are %v", found)
-	}
+	w.expectWrites("a/waits", scheduler.Explain, wellknown.ReasonQuotaExceeded, wellknown.ReasonWaitingForPods)
 }
 
 // It is tried again apart from the units that it was refused with, and refused for a cause other than it shows. Both
@@ -250,9 +229,7 @@ func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testin
 			test.isTried(w)
 			w.finish("a/2")
 			w.after(2 * time.Second)
-			if found := w.writes("a/waits", scheduler.Explain); len(found) != 2 || found[0].Reason != wellknown.ReasonMaxJobs || found[1].Reason != test.then {
-				t.Errorf("it reported %+v", found)
-			}
+			w.expectWrites("a/waits", scheduler.Explain, wellknown.ReasonMaxJobs, test.then)
 		})
 	}
 }

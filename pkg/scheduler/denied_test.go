@@ -59,7 +59,7 @@ func TestAnEvictionThatIsDeniedIsWrittenLater(t *testing.T) {
 	w.think()
 	w.deny(0)
 	w.after(29 * time.Second)
-	expectEvictions(t, w, "a/one")
+	w.expectWrites("a/one", scheduler.Evict)
 	w.after(time.Second)
-	expectEvictions(t, w, "a/one", "Deactivated")
+	w.expectWrites("a/one", scheduler.Evict, "Deactivated")
 }

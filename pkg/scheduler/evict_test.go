@@ -1,7 +1,6 @@
 package scheduler_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // pair returns a world with two units and room for one: a/one is released.
@@ -25,24 +25,12 @@ func pair(t *testing.T, change ...func(*scheduler.Unit)) *world {
 	return w
 }
 
-// expectEvictions expects that these reasons were written, in this order.
-func expectEvictions(t *testing.T, w *world, key string, reasons ...string) {
-	t.Helper()
-	var got []string
-	for _, write := range w.writes(key, scheduler.Evict) {
-		got = append(got, string(write.Reason))
-	}
-	if strings.Join(got, " ") != strings.Join(reasons, " ") {
-		t.Fatalf("%s was evicted for %q, want %q", key, got, reasons)
-	}
-}
-
 func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T) {
 	w := pair(t)
 	first := w.units["a/one"].Submitted
 	w.write("a/one", deactivate)
 	w.after(10 * time.Minute)
-	expectEvictions(t, w, "a/one", "Deactivated")
+	w.expectWrites("a/one", scheduler.Evict, "Deactivated")
 	if message := w.writes("a/one", scheduler.Evict)[0].Message; message != "the job was deactivated after its release" {
 		t.Errorf("the sentence is %q", message)
 	}
@@ -51,9 +39,7 @@ func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T
 	w.write("a/one", stop)
 	w.settle()
 	expectReleased(t, w, "a/two")
-	if found := w.writes("a/one", scheduler.Requeue); len(found) != 1 || found[0].Reason != wellknown.ReasonInactive {
-		t.Fatalf("want one Requeue with reason Inactive, got %+v", found)
-	}
+	w.expectWrites("a/one", scheduler.Requeue, wellknown.ReasonInactive)
 	w.submit("a/three", cpu("3"))
 	w.finish("a/two")
 	w.after(time.Minute)
@@ -69,7 +55,7 @@ func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T
 		t.Fatalf("submitted %d, want %d; attempts %d, want 2", u.Submitted, first, u.Attempts)
 	}
 	w.after(time.Minute)
-	expectEvictions(t, w, "a/one", "Deactivated")
+	w.expectWrites("a/one", scheduler.Evict, "Deactivated")
 }
 
 // A ResourceQuota can count pods that have ended until they are deleted.
@@ -97,17 +83,15 @@ func TestAUnitIsEvictedWhenItsTimeIsOver(t *testing.T) {
 		released := w.units["a/one"].DequeuedAt
 		w.write("a/one", func(u *scheduler.Unit) { u.Phase = phase })
 		w.after(29*time.Second - time.Millisecond)
-		expectEvictions(t, w, "a/one")
+		w.expectWrites("a/one", scheduler.Evict)
 		if !w.wake.Equal(released.Add(30 * time.Second)) {
 			t.Fatalf("the core wants to look in %v, not when the time is over", w.wake.Sub(released))
 		}
 		w.after(time.Millisecond)
-		expectEvictions(t, w, "a/one", "MaximumExecutionTime")
-		if message := w.writes("a/one", scheduler.Evict)[0].Message; !strings.Contains(message, "maximum execution time of 30 s") {
-			t.Errorf("the sentence is %q", message)
-		}
+		w.expectWrites("a/one", scheduler.Evict, "MaximumExecutionTime")
+		require.Says(t, "a/one", w.writes("a/one", scheduler.Evict)[0].Message, "maximum execution time of 30 s")
 		w.after(time.Hour)
-		expectEvictions(t, w, "a/one", "MaximumExecutionTime")
+		w.expectWrites("a/one", scheduler.Evict, "MaximumExecutionTime")
 		expectReleased(t, w, "a/one")
 		w.write("a/one", deactivate) // job-extensions does so before it reports that the job has stopped
 		w.write("a/one", stop)
@@ -134,11 +118,11 @@ func TestAChangedTimeLimitCountsAtOnce(t *testing.T) {
 			w.write("a/one", maxTime(c.then))
 			if c.evicted == 0 {
 				w.after(time.Hour)
-				expectEvictions(t, w, "a/one")
+				w.expectWrites("a/one", scheduler.Evict)
 				return
 			}
 			w.after(c.evicted - 10*time.Second)
-			expectEvictions(t, w, "a/one", "MaximumExecutionTime")
+			w.expectWrites("a/one", scheduler.Evict, "MaximumExecutionTime")
 			if ran := w.now.Sub(w.units["a/one"].DequeuedAt); ran != c.evicted {
 				t.Errorf("it ran for %v", ran)
 			}
@@ -158,9 +142,7 @@ func TestAnEvictionIsNotTakenBack(t *testing.T) {
 	if attempts := w.units["a/one"].Attempts; attempts != 2 {
 		t.Fatalf("%d attempts, want 2", attempts)
 	}
-	if found := w.writes("a/one", scheduler.Requeue); len(found) != 1 || found[0].Reason != "" {
-		t.Fatalf("want one Requeue that does not hold it, got %+v", found)
-	}
+	w.expectWrites("a/one", scheduler.Requeue, "")
 }
 
 func TestAnEvictionOfBeforeIsForgottenWithTheRelease(t *testing.T) {
@@ -169,5 +151,5 @@ func TestAnEvictionOfBeforeIsForgottenWithTheRelease(t *testing.T) {
 	w.after(59 * time.Second)
 	expectReleased(t, w, "a/one")
 	w.after(time.Second)
-	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
+	w.expectWrites("a/one", scheduler.Evict, "MaximumExecutionTime")
 }

@@ -194,5 +194,5 @@ func TestAnExpectedTimeEnforcesNothingAndNoReservationReliesOnIt(t *testing.T) {
 	if start, booked := w.core.Bookings()["a/large"]; !booked || !start.IsZero() {
 		t.Errorf("the start of a reservation relies on what is expected: booked %t, %v", booked, start)
 	}
-	expectEvictions(t, w, "a/running")
+	w.expectWrites("a/running", scheduler.Evict)
 }

@@ -3,7 +3,6 @@ package scheduler_test
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,14 +19,9 @@ func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
 	w.submit("a/one", cpu("3"))
 	w.submit("a/two", cpu("3"))
 	w.after(999 * time.Millisecond)
-	if found := w.writes("a/two", scheduler.Explain); found != nil {
-		t.Fatalf("explained before a second was over: %+v", found)
-	}
+	w.expectCount("a/two", scheduler.Explain, 0)
 	w.after(time.Millisecond)
-	found := w.writes("a/two", scheduler.Explain)
-	if len(found) != 1 || found[0].Reason != wellknown.ReasonQuotaExceeded {
-		t.Fatalf("want one explanation QuotaExceeded, got %+v", found)
-	}
+	found := w.expectWrites("a/two", scheduler.Explain, wellknown.ReasonQuotaExceeded)
 	require.Says(t, "the message", found[0].Message, "root", "cpu", "requested 3", "used 3 of max 4")
 }
 
@@ -37,9 +31,7 @@ func TestAReasonThatAnotherWriterHasReplacedIsWrittenAgain(t *testing.T) {
 	w.submit("a/one", cpu("3"))
 	w.submit("a/two", cpu("3"))
 	w.after(2 * time.Second)
-	if found := w.writes("a/two", scheduler.Explain); len(found) != 1 {
-		t.Fatalf("want one explanation, got %+v", found)
-	}
+	w.expectCount("a/two", scheduler.Explain, 1)
 	w.write("a/two", func(u *scheduler.Unit) {
 		u.Inactive, u.HeldReported, u.Reason = true, true, wellknown.ReasonInvalidRequest
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: "it is invalid"}
@@ -70,20 +62,10 @@ func lacksAJob(t *testing.T) *world {
 
 func TestACauseThatComesAndGoesIsReportedEach30Seconds(t *testing.T) {
 	w := lacksAJob(t)
-	reasons := func() (reported []wellknown.Reason) {
-		for _, e := range w.writes("a/late", scheduler.Explain) {
-			reported = append(reported, e.Reason)
-		}
-		return reported
-	}
 	w.after(scheduler.CorrectionDelay - time.Millisecond)
-	if got := reasons(); !slices.Equal(got, []wellknown.Reason{wellknown.ReasonQuotaExceeded}) {
-		t.Fatalf("reported within half a second: %v", got)
-	}
+	w.expectWrites("a/late", scheduler.Explain, wellknown.ReasonQuotaExceeded)
 	w.after(time.Millisecond)
-	if got := reasons(); !slices.Equal(got, []wellknown.Reason{wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs}) {
-		t.Fatalf("reported after half a second: %v", got)
-	}
+	w.expectWrites("a/late", scheduler.Explain, wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs)
 
 	becomes := func(asks string) {
 		w.delete("a/other")
@@ -95,12 +77,12 @@ func TestACauseThatComesAndGoesIsReportedEach30Seconds(t *testing.T) {
 		becomes("1") // then max-jobs
 		w.after(10 * time.Second)
 	}
-	if got := reasons(); len(got) < 7 || len(got) > 10 {
+	if got := w.writes("a/late", scheduler.Explain); len(got) < 7 || len(got) > 10 {
 		t.Fatalf("in 200 s it reported %v, want three at first and then one each 30 s", got)
 	}
 	becomes("3")
 	w.after(scheduler.ReasonInterval)
-	if got := reasons(); got[len(got)-1] != wellknown.ReasonQuotaExceeded {
+	if got := last(w.writes("a/late", scheduler.Explain)); got.Reason != wellknown.ReasonQuotaExceeded {
 		t.Fatalf("reported in the end: %v", got)
 	}
 }
@@ -116,15 +98,10 @@ func TestACauseThatIsStillTrueIsReplacedWhenAnotherHasLastedFor30Seconds(t *test
 	w.finish("a/1")
 	w.settle()
 	expectReleased(t, w, "a/2", "a/3") // still two jobs, and still no cpu
-	reported := func() int { return len(w.writes("a/late", scheduler.Explain)) }
 	w.after(scheduler.ReasonInterval - time.Millisecond)
-	if n := reported(); n != 1 {
-		t.Fatalf("it reported %d times within 30 s", n)
-	}
+	w.expectCount("a/late", scheduler.Explain, 1)
 	w.after(time.Second)
-	if found := w.writes("a/late", scheduler.Explain); len(found) != 2 || found[0].Reason != wellknown.ReasonMaxJobs || found[1].Reason != wellknown.ReasonQuotaExceeded {
-		t.Errorf("it reported %+v, want MaxJobs and then QuotaExceeded", found)
-	}
+	w.expectWrites("a/late", scheduler.Explain, wellknown.ReasonMaxJobs, wellknown.ReasonQuotaExceeded)
 }
 
 func TestAfterARestartAUnitIsReportedAgainOnlyWhereItWaitsInAnotherGroup(t *testing.T) {
@@ -167,9 +144,7 @@ func TestWhatIsBeyondItsGuaranteeIsReportedSoAtOnce(t *testing.T) {
 	w := newWorld(t, roundRobin(), owning("root", cpu("2"), cpu("4")))
 	w.submit("root/fixed", cpu("3"), preemptible(false))
 	w.settle()
-	if found := w.writes("root/fixed", scheduler.Explain); len(found) != 1 || found[0].Reason != wellknown.ReasonExceedsMinQuota {
-		t.Errorf("want ExceedsMinQuota at once, got %+v", found)
-	}
+	w.expectWrites("root/fixed", scheduler.Explain, wellknown.ReasonExceedsMinQuota)
 }
 
 func TestWhoWaitedForAQuotaIsReportedAtOnceThatItIsTooSmall(t *testing.T) {
@@ -178,10 +153,7 @@ func TestWhoWaitedForAQuotaIsReportedAtOnceThatItIsTooSmall(t *testing.T) {
 	w.after(2 * time.Second)
 	w.plant(leaf("root", cpu("4"), "a"))
 	w.settle()
-	reported := w.writes("a/one", scheduler.Explain)
-	if len(reported) != 2 || reported[0].Reason != wellknown.ReasonNoQuota || reported[1].Reason != wellknown.ReasonExceedsMaxQuota {
-		t.Errorf("it reports %+v, want NoQuota and then ExceedsMaxQuota", reported)
-	}
+	w.expectWrites("a/one", scheduler.Explain, wellknown.ReasonNoQuota, wellknown.ReasonExceedsMaxQuota)
 }
 
 func TestAUnitThatIsHeldAndUnheldAllTheTimeReportsSoAtMostEach30Seconds(t *testing.T) {
@@ -197,9 +169,7 @@ func TestAUnitThatIsHeldAndUnheldAllTheTimeReportsSoAtMostEach30Seconds(t *testi
 		})
 		w.after(3 * time.Second)
 	}
-	if n := len(w.writes("a/two", scheduler.Explain)); n != 8 {
-		t.Fatalf("%d explanations in three minutes, want three at first and then one each 30 s", n)
-	}
+	w.expectCount("a/two", scheduler.Explain, 8) // in three minutes: three at first and then one each 30 s
 }
 
 func TestAChangeOfQuotaForgetsWhatItWasAboutToReport(t *testing.T) {
@@ -335,13 +305,9 @@ func TestExplainingToManyWhyTheyWaitHoldsNobodyUp(t *testing.T) {
 	w.settle()
 	for i := range 19 {
 		key := fmt.Sprintf("a/%02d", i)
-		if reported := len(w.writes(key, scheduler.Explain)); reported != 1 {
-			t.Errorf("%s reported %d times why it waits", key, reported)
-		}
+		w.expectCount(key, scheduler.Explain, 1)
 	}
-	if reported := w.writes("a/19", scheduler.Explain); reported != nil {
-		t.Errorf("a/19, which was released before its turn came, reported %+v", reported)
-	}
+	w.expectCount("a/19", scheduler.Explain, 0) // it was released before its turn came
 }
 
 func TestWhatCanNeverFitIsReportedAtOnceHoweverManyAreToBeReported(t *testing.T) {

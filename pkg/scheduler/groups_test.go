@@ -3,13 +3,13 @@ package scheduler_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // Two trees of hierarchical dominant resource fairness (volcano, docs/design/hdrf.md) in which comparing the dominant
@@ -85,10 +85,7 @@ func TestUnitsThatAreNotPreemptibleStayTogetherWithinMin(t *testing.T) {
 		"a/fixed-never": {wellknown.ReasonExceedsMinQuota, "can never fit in the guarantee of quota root/a: a non-preemptible job requested 5 cpu, min is 4; " +
 			"request less, make the job preemptible, or ask an administrator to raise the min of the quota"},
 	} {
-		reported := w.writes(key, scheduler.Explain)
-		if len(reported) != 1 || reported[0].Reason != want.reason || !strings.Contains(reported[0].Message, want.sentence) {
-			t.Errorf("%s reports %+v, want %s: %s", key, reported, want.reason, want.sentence)
-		}
+		require.Says(t, key, w.expectWrites(key, scheduler.Explain, want.reason)[0].Message, want.sentence)
 	}
 	// Borrowed quota does not count against the guarantee for non-preemptible jobs.
 	w.finish("a/fixed-1")

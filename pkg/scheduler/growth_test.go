@@ -247,12 +247,8 @@ func TestAJobWaitsForItsPodsAlsoIfItHasGrown(t *testing.T) {
 	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/1"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
 	w.write("a/1", stop)
 	w.settle()
-	if found := w.writes("a/1", scheduler.Requeue); len(found) > 0 {
-		t.Fatal("it is queued again while a pod is left")
-	}
+	w.expectCount("a/1", scheduler.Requeue, 0)
 	w.podGone("pod")
 	w.settle()
-	if found := w.writes("a/1", scheduler.Requeue); len(found) != 1 {
-		t.Fatalf("it is queued again %d times without pods", len(found))
-	}
+	w.expectCount("a/1", scheduler.Requeue, 1)
 }

@@ -22,9 +22,7 @@ func TestANonPreemptibleUnitLeavesWhatIsGuaranteedToOthers(t *testing.T) {
 	w.submit("a/large", cpuGPU("10", "1"), preemptible(false))
 	w.after(2 * time.Second)
 	expectReleased(t, w)
-	if found := w.writes("a/large", scheduler.Explain); len(found) != 1 || found[0].Reason != wellknown.ReasonExceedsMinQuota {
-		t.Fatalf("a job that can never leave what is guaranteed to others is explained by %+v", found)
-	}
+	w.expectWrites("a/large", scheduler.Explain, wellknown.ReasonExceedsMinQuota)
 	w.submit("a/small", cpuGPU("2", "1"), preemptible(false))
 	w.settle()
 	w.submit("a/next", cpuGPU("1", "1"), preemptible(false))

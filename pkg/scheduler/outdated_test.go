@@ -62,14 +62,14 @@ func TestADeactivatedUnitIsEvictedAlthoughTheUnitThatItWasEvictedForIsGone(t *te
 	w.write("team/dev", deactivate)
 	w.delete("team/prod")
 	w.after(time.Hour)
-	expectEvictions(t, w, "team/dev", "Deactivated")
+	w.expectWrites("team/dev", scheduler.Evict, "Deactivated")
 }
 
 func TestAPacedVictimIsEvictedAtOnceWhenItIsDeactivated(t *testing.T) {
 	w, other := pacing(t, "team/prod")
 	w.write(other, deactivate)
 	w.settle()
-	expectEvictions(t, w, other, "Deactivated")
+	w.expectWrites(other, scheduler.Evict, "Deactivated")
 }
 
 func TestAnEvictionThatFailedIsNotSentAgainWhenTheClaimantIsGone(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAnEvictionThatFailedIsNotSentAgainWhenTheClaimantIsGone(t *testing.T) {
 	w.runs("team/dev") // so that the write fails
 	w.delete("team/prod")
 	w.settle()
-	expectEvictions(t, w, "team/dev")
+	w.expectWrites("team/dev", scheduler.Evict)
 }
 
 func TestAnEvictionThatFailedIsNotSentAgainWhenTheClaimantHasStarted(t *testing.T) {
@@ -86,7 +86,7 @@ func TestAnEvictionThatFailedIsNotSentAgainWhenTheClaimantHasStarted(t *testing.
 	w.plant(owning("team", gpu("2"), gpu("2")))
 	w.think() // prod starts
 	w.settle()
-	expectEvictions(t, w, "team/dev")
+	w.expectWrites("team/dev", scheduler.Evict)
 	expectReleased(t, w, "team/dev", "team/prod")
 }
 
@@ -127,9 +127,7 @@ func TestAStoppedUnitIsNotRequeuedWhileANewPodExists(t *testing.T) {
 	w.podGone("pod-0")
 	w.pod(pods.Pod{Namespace: "a", UID: "pod-1", Owner: w.units["a/job"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
 	w.settle()
-	if got := w.writes("a/job", scheduler.Requeue); len(got) > 0 {
-		t.Fatalf("it is requeued by %+v", got)
-	}
+	w.expectCount("a/job", scheduler.Requeue, 0)
 }
 
 func TestAStoppedUnitThatWasRenewedIsRequeuedWhenItsLastPodEnds(t *testing.T) {
@@ -185,7 +183,7 @@ func TestAUnitWhosePodsAreNotReadyIsEvictedAlthoughItsEvictionForAnotherWasWithd
 	w.write(victim, func(u *scheduler.Unit) { u.Phase = scheduler.Running }) // it can be written again
 	w.finish(other)
 	w.after(time.Hour)
-	expectEvictions(t, w, victim, "PodsReadyTimeout")
+	w.expectWrites(victim, scheduler.Evict, "PodsReadyTimeout")
 }
 
 func TestAStoppedUnitForGrowthIsRequeuedIfItIsShownBeforeTheUnitOfTheJob(t *testing.T) {
@@ -212,7 +210,7 @@ func TestAPacedVictimIsNotEvictedWhenAllClaimantsAreGone(t *testing.T) {
 	w.delete("team/higher")
 	w.settle()
 	w.after(time.Hour)
-	expectEvictions(t, w, other)
+	w.expectWrites(other, scheduler.Evict)
 }
 
 func TestAPacedVictimIsNotEvictedWhenItMayNoLongerBe(t *testing.T) {
@@ -233,7 +231,7 @@ func TestAPacedVictimIsNotEvictedWhenItMayNoLongerBe(t *testing.T) {
 			w, other := pacing(t, "team/prod")
 			happens(w, other)
 			w.after(10 * time.Minute)
-			expectEvictions(t, w, other)
+			w.expectWrites(other, scheduler.Evict)
 			w.finish("team/a")
 			w.finish("team/b")
 			w.after(time.Second)
@@ -315,8 +313,8 @@ func TestAUnitWhoseReleaseIsBeingWrittenIsProtectedForItsMinRunTime(t *testing.T
 	w.submit("a/high", cpu("4"), priority(1000))
 	w.hearAndThink()
 	w.after(9 * time.Minute)
-	expectEvictions(t, w, "a/job")
+	w.expectWrites("a/job", scheduler.Evict)
 	expectReleased(t, w, "a/job")
 	w.after(2 * time.Minute)
-	expectEvictions(t, w, "a/job", "Preempted")
+	w.expectWrites("a/job", scheduler.Evict, "Preempted")
 }

@@ -3,7 +3,6 @@ package scheduler_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // expectOverQuota verifies with the API objects of a world at rest that exactly the exceeded limits are reported, by
@@ -93,18 +93,14 @@ func TestAQuotaAboveItsLimitIsReportedAfterTenSeconds(t *testing.T) {
 	if got := w.excesses(); !slices.Equal(got, want) {
 		t.Errorf("excesses are %+v, want %+v", got, want)
 	}
-	marks := w.writes("a/grown", scheduler.MarkOverQuota)
-	if len(marks) != 1 || marks[0].Reason != wellknown.ReasonLimitExceeded || len(w.writes("a/small", scheduler.MarkOverQuota)) != 0 {
-		t.Fatalf("marks are %+v, want one of the unit that has grown and none of the other", marks)
-	}
+	marks := w.expectWrites("a/grown", scheduler.MarkOverQuota, wellknown.ReasonLimitExceeded)
+	w.expectCount("a/small", scheduler.MarkOverQuota, 0)
 	const message = "the pods of the job request 6 cpu, but 1 was admitted; quota root/a is above its limit: cpu is used 7 of max 4"
 	if marks[0].Message != message {
 		t.Errorf("the message is %q, want %q", marks[0].Message, message)
 	}
 	w.after(time.Minute)
-	if n := len(w.writes("a/grown", scheduler.MarkOverQuota)); n != 1 {
-		t.Errorf("it is written %d times, want once", n)
-	}
+	w.expectCount("a/grown", scheduler.MarkOverQuota, 1)
 
 	w.submit("a/next", cpu("1"))
 	w.after(time.Minute)
@@ -155,9 +151,7 @@ func TestALimitThatIsLoweredIsReportedButByNoUnit(t *testing.T) {
 		t.Errorf("excesses are %+v, want one of root/a: its limit was lowered 11 s ago", got)
 	}
 	for key := range w.units {
-		if len(w.writes(key, scheduler.MarkOverQuota)) != 0 {
-			t.Errorf("unit %s is marked although its pods request no more than was admitted", key)
-		}
+		w.expectCount(key, scheduler.MarkOverQuota, 0)
 	}
 	w.plant(tree.Node{Name: "root", Children: []tree.Node{leaf("a", cpu("3"), "a"), leaf("b", nil, "b")}})
 	w.after(2 * time.Second)
@@ -172,14 +166,10 @@ func TestAMarkSurvivesARestartAndIsClearedAfterIt(t *testing.T) {
 	w.after(11 * time.Second)
 	w.restart()
 	w.after(11 * time.Second)
-	if n := len(w.writes("a/grown", scheduler.MarkOverQuota)); n != 1 {
-		t.Errorf("the mark is written %d times, want once", n)
-	}
+	w.expectCount("a/grown", scheduler.MarkOverQuota, 1)
 	w.restart()
 	w.podGone("p0")
 	w.after(2 * time.Second)
-	clears := w.writes("a/grown", scheduler.ClearOverQuota)
-	if len(clears) != 1 || clears[0].Reason != wellknown.ReasonWithinLimits || !strings.Contains(clears[0].Message, "within its limits") {
-		t.Errorf("clears are %+v, want one", clears)
-	}
+	clears := w.expectWrites("a/grown", scheduler.ClearOverQuota, wellknown.ReasonWithinLimits)
+	require.Says(t, "the unit", clears[0].Message, "within its limits")
 }

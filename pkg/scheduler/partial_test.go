@@ -40,9 +40,7 @@ func TestAUnitThatBecomesUnreadableDuringItsReleaseIsNotReleased(t *testing.T) {
 	w.submit("a/two", cpu("3"))
 	w.after(time.Minute)
 	expectReleased(t, w, "a/two")
-	if reported := w.writes("a/one", scheduler.Explain); len(reported) != 1 || reported[0].Reason != wellknown.ReasonInvalidRequest {
-		t.Errorf("reported %+v", reported)
-	}
+	w.expectWrites("a/one", scheduler.Explain, wellknown.ReasonInvalidRequest)
 }
 
 func TestAnUnreadableUnitThatIsFixedIsReleased(t *testing.T) {

@@ -51,9 +51,7 @@ func TestAStoppedUnitThatNobodyRenewsEndsAlthoughItsLastPodEnds(t *testing.T) {
 	w.restart()
 	w.podGone("pod")
 	w.settle()
-	if ends := w.writes("a/hand", scheduler.Expire); len(ends) != 1 {
-		t.Fatalf("it was ended by %+v", ends)
-	}
+	w.expectCount("a/hand", scheduler.Expire, 1)
 }
 
 func TestAUnitIsNotEndedRightAfterAStart(t *testing.T) {

@@ -89,14 +89,10 @@ func TestAStoppedUnitIsRequeuedWhenItsLastPodIsGone(t *testing.T) {
 	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/one"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
 	w.write("a/one", stop)
 	w.settle()
-	if requeued := w.writes("a/one", scheduler.Requeue); len(requeued) > 0 {
-		t.Errorf("it is requeued with a pod left: %+v", requeued)
-	}
+	w.expectCount("a/one", scheduler.Requeue, 0)
 	w.podGone("pod")
 	w.settle()
-	if requeued := w.writes("a/one", scheduler.Requeue); len(requeued) != 1 {
-		t.Errorf("it is requeued %d times", len(requeued))
-	}
+	w.expectCount("a/one", scheduler.Requeue, 1)
 }
 
 func TestADeactivatedUnitThatWaitsCannotEscapeItsBackoff(t *testing.T) {

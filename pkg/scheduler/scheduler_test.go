@@ -196,9 +196,7 @@ func TestAReleaseWhoseAnswerWasLostIsNotDoneTwice(t *testing.T) {
 	w.sent = append(w.sent, again)
 	w.settle()
 	expectReleased(t, w, "a/one")
-	if n := len(w.writes("a/one", scheduler.Dequeue)); n != 1 {
-		t.Fatalf("released %d times", n)
-	}
+	w.expectCount("a/one", scheduler.Dequeue, 1)
 	if jobs := w.tree.Usage()[0].Jobs; jobs != 1 {
 		t.Fatalf("%d jobs charged, want 1", jobs)
 	}

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -23,15 +24,7 @@ func full(t *testing.T) *world {
 
 func expectNotAdmitted(t *testing.T, w *world, key string, n int) {
 	t.Helper()
-	found := w.writes(key, scheduler.Evict)
-	if len(found) != n {
-		t.Fatalf("unit %s was evicted %d times, want %d: %+v", key, len(found), n, found)
-	}
-	for _, write := range found {
-		if write.Reason != wellknown.ReasonNotAdmitted {
-			t.Fatalf("unit %s was evicted for %s: %s", key, write.Reason, write.Message)
-		}
-	}
+	w.expectWrites(key, scheduler.Evict, slices.Repeat([]wellknown.Reason{wellknown.ReasonNotAdmitted}, n)...)
 }
 
 func TestAUnitThatIsFirstSeenHoldingQuotaWasNotAdmitted(t *testing.T) {

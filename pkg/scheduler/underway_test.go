@@ -21,9 +21,7 @@ func explaining(t *testing.T, w *world) {
 	w.think()
 	w.now = w.now.Add(2 * scheduler.ReasonDelay)
 	w.think()
-	if len(w.sent) != 1 || w.sent[0].Kind != scheduler.Explain {
-		t.Fatalf("under way are %+v, want the explanation", w.sent)
-	}
+	w.expectSent(scheduler.Explain)
 	w.finish("a/1")
 	w.deliver()
 	w.think()

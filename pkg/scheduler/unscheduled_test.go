@@ -31,10 +31,8 @@ func TestAReleasedUnitWhosePodsCannotBeScheduledSaysSoAfter5Seconds(t *testing.T
 	w := releasedJob(t)
 	expect := func(marks, clears int, says string) {
 		t.Helper()
-		found := w.writes("a/job", scheduler.MarkUnscheduled)
-		if len(found) != marks || len(w.writes("a/job", scheduler.ClearUnscheduled)) != clears {
-			t.Fatalf("it was marked by %+v and cleared by %+v, want %d and %d", found, w.writes("a/job", scheduler.ClearUnscheduled), marks, clears)
-		}
+		found := w.expectCount("a/job", scheduler.MarkUnscheduled, marks)
+		w.expectCount("a/job", scheduler.ClearUnscheduled, clears)
 		if marks > 0 && found[marks-1].Message != says {
 			t.Fatalf("it says %q, want %q", found[marks-1].Message, says)
 		}
@@ -69,17 +67,13 @@ func TestAnEndedUnitKeepsTheMarkWhoseRemovalTheAPIServerDenied(t *testing.T) {
 	w.after(scheduler.UnscheduledAfter)
 	placed(w, "")
 	w.think()
-	if len(w.sent) != 1 || w.sent[0].Kind != scheduler.ClearUnscheduled {
-		t.Fatalf("under way are %+v, want the removal", w.sent)
-	}
+	w.expectSent(scheduler.ClearUnscheduled)
 	w.deny(0)
 	placed(w, "", "") // the write is wanted again, and held back
 	w.think()
 	w.finish("a/job")
 	w.after(time.Hour) // the test fails if a removal lands
-	if got := w.writes("a/job", scheduler.ClearUnscheduled); len(got) > 0 {
-		t.Errorf("it was written to after its end: %+v", got)
-	}
+	w.expectCount("a/job", scheduler.ClearUnscheduled, 0)
 }
 
 func TestPodsThatAreScheduledSoonCostNoWrite(t *testing.T) {
@@ -90,9 +84,7 @@ func TestPodsThatAreScheduledSoonCostNoWrite(t *testing.T) {
 		placed(w, "")
 		w.after(time.Second)
 	}
-	if found := w.writes("a/job", scheduler.MarkUnscheduled); found != nil {
-		t.Errorf("it was marked by %+v", found)
-	}
+	w.expectCount("a/job", scheduler.MarkUnscheduled, 0)
 }
 
 func TestTheNextProcessKnowsThatAUnitShowsUnscheduledPods(t *testing.T) {
@@ -112,18 +104,14 @@ func TestTheNextProcessKnowsThatAUnitShowsUnscheduledPods(t *testing.T) {
 	w.restart()
 	w.podGone("pod-0")
 	w.after(time.Second)
-	if found := w.writes("a/job", scheduler.ClearUnscheduled); len(found) != 1 {
-		t.Errorf("it was cleared by %+v, want one write", found)
-	}
+	w.expectCount("a/job", scheduler.ClearUnscheduled, 1)
 }
 
 // Its pods may be refused, so that no pod shows why.
 func TestAReleasedUnitWithoutPodsSaysSo(t *testing.T) {
 	w := releasedJob(t)
 	w.after(scheduler.PodlessSoon - time.Millisecond)
-	if found := w.writes("a/job", scheduler.MarkUnscheduled); found != nil {
-		t.Fatalf("it was marked by %+v", found)
-	}
+	w.expectCount("a/job", scheduler.MarkUnscheduled, 0)
 	w.after(time.Minute)
 	w.restart()
 	w.after(time.Minute)
@@ -134,14 +122,12 @@ func TestAReleasedUnitWithoutPodsSaysSo(t *testing.T) {
 	w.after(time.Second)
 	w.podGone("pod-0") // it will be recreated
 	w.after(time.Minute)
-	if found := w.writes("a/job", scheduler.ClearUnscheduled); len(found) != 1 {
-		t.Errorf("it was cleared by %+v, want one write", found)
-	}
+	w.expectCount("a/job", scheduler.ClearUnscheduled, 1)
 }
 
 // fiftyReleased returns a world in which 50 jobs were released at once, a function that gives jobs pods, and one that
-// counts the units that show that they have no pods.
-func fiftyReleased(t *testing.T) (w *world, run func(from, to int), marks func() int) {
+// expects how many units show that they have no pods.
+func fiftyReleased(t *testing.T) (w *world, run func(from, to int), expectMarks func(want int)) {
 	w = newWorld(t, roundRobin(), leaf("root", cpu("100"), "a"))
 	for i := range 50 {
 		w.submit(fmt.Sprintf("a/job-%02d", i), cpu("1"))
@@ -152,49 +138,43 @@ func fiftyReleased(t *testing.T) (w *world, run func(from, to int), marks func()
 				w.pod(pods.Pod{Namespace: "a", UID: fmt.Sprint("pod-", i), Owner: w.units[fmt.Sprintf("a/job-%02d", i)].Owner,
 					Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
 			}
-		}, func() (marks int) {
+		}, func(want int) {
+			t.Helper()
+			marks := 0
 			for key := range w.units {
 				marks += len(w.writes(key, scheduler.MarkUnscheduled))
 			}
-			return marks
+			if marks != want {
+				t.Fatalf("%d jobs say that they have no pods, want %d", marks, want)
+			}
 		}
 }
 
 func TestABusyOperatorDoesNotCostAWriteForEachJob(t *testing.T) {
-	w, run, marks := fiftyReleased(t)
+	w, run, expectMarks := fiftyReleased(t)
 	w.after(scheduler.PodlessAfter - time.Second)
-	if now := marks(); now != 10 {
-		t.Errorf("%d jobs say that they have no pods, want 10", now)
-	}
+	expectMarks(10)
 	for i := range 39 {
 		run(i, i+1)
 		w.after(10 * time.Second)
-		if now := marks(); now != 10 {
-			t.Fatalf("after %d jobs got pods, %d said that they have none, want 10", i+1, now)
-		}
+		expectMarks(10)
 	}
 	run(39, 45)
 	w.after(scheduler.PodlessAfter)
-	if now := marks(); now != 15 {
-		t.Errorf("%d jobs say that they have no pods, want the 5 that have none as well", now)
-	}
+	expectMarks(15) // and the 5 that have none
 	w.submit("a/late", cpu("1"))
 	w.after(scheduler.PodlessSoon)
-	if now := marks(); now != 16 {
-		t.Errorf("%d jobs say that they have no pods, want the new one too", now)
-	}
+	expectMarks(16) // and the new one
 }
 
 func TestAllUnitsOfAnOperatorThatIsDownSaySo(t *testing.T) {
-	w, _, marks := fiftyReleased(t)
+	w, _, expectMarks := fiftyReleased(t)
 	w.after(scheduler.PodlessAfter)
-	if now := marks(); now != 50 {
-		t.Errorf("%d jobs say that they have no pods, want all 50", now)
-	}
+	expectMarks(50)
 }
 
 func TestUnitsThatLaterOnesHaveOvertakenSayThatTheyHaveNoPods(t *testing.T) {
-	w, run, marks := fiftyReleased(t)
+	w, run, expectMarks := fiftyReleased(t)
 	progress := 0
 	for range scheduler.Overtaken / (20 * time.Second) { // the operator makes progress
 		run(progress, progress+1)
@@ -205,15 +185,11 @@ func TestUnitsThatLaterOnesHaveOvertakenSayThatTheyHaveNoPods(t *testing.T) {
 	w.settle()
 	w.pod(pods.Pod{Namespace: "a", UID: "later", Owner: w.units["a/later"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
 	run(progress, progress+1)
-	if now := marks(); now != 10 {
-		t.Fatalf("%d jobs say that they have no pods, want 10", now)
-	}
+	expectMarks(10)
 	w.after(20 * time.Second)
 	run(progress+1, progress+2)
 	w.after(scheduler.PodlessAfter - 20*time.Second)
-	if now := marks(); now != 50-1 {
-		t.Errorf("%d jobs say that they have no pods, want all but the first, which got pods at once", now)
-	}
+	expectMarks(50 - 1) // the first got pods at once
 }
 
 func TestAUnitThatIsEvictedSaysNothingAboutItsPods(t *testing.T) {
@@ -222,9 +198,7 @@ func TestAUnitThatIsEvictedSaysNothingAboutItsPods(t *testing.T) {
 	w.after(time.Second)
 	w.write("a/job", deactivate)
 	w.after(time.Minute)
-	if found := w.writes("a/job", scheduler.MarkUnscheduled); found != nil {
-		t.Errorf("it was marked by %+v", found)
-	}
+	w.expectCount("a/job", scheduler.MarkUnscheduled, 0)
 }
 
 func TestAMessageAboutPodsThatWasNotWrittenIsWrittenLater(t *testing.T) {
@@ -243,9 +217,7 @@ func TestAMessageAboutPodsThatWasNotWrittenIsWrittenLater(t *testing.T) {
 			w.after(scheduler.UnscheduledInterval - time.Millisecond)
 			w.now = w.now.Add(time.Millisecond)
 			w.think()
-			if len(w.sent) != 1 || w.sent[0].Kind != scheduler.MarkUnscheduled {
-				t.Fatalf("under way are %+v, want the message", w.sent)
-			}
+			w.expectSent(scheduler.MarkUnscheduled)
 			fail(w)
 			w.after(time.Minute)
 			if found := w.writes("a/job", scheduler.MarkUnscheduled); len(found) != 2 || !strings.HasSuffix(found[1].Message, "no gpu") {

@@ -724,3 +724,25 @@ func (w *world) writes(key string, kind scheduler.Kind) []scheduler.Write {
 	}
 	return found
 }
+
+// expectCount expects that a unit was written to n times for this purpose, and returns the writes.
+func (w *world) expectCount(key string, kind scheduler.Kind, n int) []scheduler.Write {
+	w.t.Helper()
+	found := w.writes(key, kind)
+	if len(found) != n {
+		w.t.Fatalf("unit %s has %d writes %s, want %d: %+v", key, len(found), kind, n, found)
+	}
+	return found
+}
+
+// expectWrites also expects that the writes have these reasons, in this order.
+func (w *world) expectWrites(key string, kind scheduler.Kind, reasons ...wellknown.Reason) []scheduler.Write {
+	w.t.Helper()
+	found := w.expectCount(key, kind, len(reasons))
+	for i, write := range found {
+		if write.Reason != reasons[i] {
+			w.t.Fatalf("unit %s has writes %s %+v, want the reasons %q", key, kind, found, reasons)
+		}
+	}
+	return found
+}
