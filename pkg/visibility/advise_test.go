@@ -189,11 +189,8 @@ func TestWithoutAnEstimateForWantOfEndedJobsTheAnswerSaysSo(t *testing.T) {
 
 func TestANewUnitOfManyPodsStartsEarlierWithFewer(t *testing.T) {
 	c := newCluster(t, teams(), tree.Options{})
-	hours := func(n int32) func(*scheduler.Unit) {
-		return func(u *scheduler.Unit) { u.MaxSeconds = n * 2 * 3600 }
-	}
-	c.submit("a/one", c.request("cpu", 4000), hours(1))
-	c.submit("a/two", c.request("cpu", 4000), hours(3))
+	c.submit("a/one", c.request("cpu", 4000), maxTime(2*time.Hour))
+	c.submit("a/two", c.request("cpu", 4000), maxTime(6*time.Hour))
 	trial := c.try("a", c.request("cpu", 8000), func(u *scheduler.Unit) {
 		u.Elastic = &scheduler.Elastic{PodSet: "main", Min: 3, Count: 8, Pod: resources.Vector{{ID: c.names.ID("cpu"), Value: 1000}}}
 	})

@@ -170,14 +170,11 @@ func TestAUnitThatIsBeingReleasedHasRunForNoTime(t *testing.T) {
 func TestNoUnitStartsAgainstAReservationOfAUnitFarBehind(t *testing.T) {
 	c := newCluster(t, teams(), tree.Options{})
 	c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Policy: queue.ShortestFirst, ReserveAfter: time.Second})
-	limit := func(hours int32) func(*scheduler.Unit) {
-		return func(u *scheduler.Unit) { u.MaxSeconds = hours * 3600 }
-	}
-	c.submit("a/runs", c.request("cpu", 4000), limit(2))
-	c.submit("a/large", c.request("cpu", 8000), limit(48))
+	c.submit("a/runs", c.request("cpu", 4000), maxTime(2*time.Hour))
+	c.submit("a/large", c.request("cpu", 8000), maxTime(48*time.Hour))
 	c.now = c.now.Add(time.Minute)
 	for i := range firstStarts + 20 {
-		c.submit(fmt.Sprintf("a/u%03d", i), c.request("cpu", 4000), limit(4))
+		c.submit(fmt.Sprintf("a/u%03d", i), c.request("cpu", 4000), maxTime(4*time.Hour))
 	}
 	known := func(_ string, d forecast.Declared, ran time.Duration) (time.Duration, bool) {
 		return d.Limit - ran, true
@@ -198,16 +195,13 @@ func TestNoUnitWithChecksStartsAgainstAReservation(t *testing.T) {
 	c := newCluster(t, teams(), tree.Options{})
 	set := scheduler.QueueChanged{Queue: "root-a", Policy: queue.Priority, ReserveAfter: time.Second}
 	c.core.Apply(c.now, set)
-	hours := func(n int32) func(*scheduler.Unit) {
-		return func(u *scheduler.Unit) { u.MaxSeconds = n * 2 * 3600 }
-	}
-	c.submit("a/runs", c.request("cpu", 4000), hours(2))
-	c.submit("a/large", c.request("cpu", 8000), hours(1))
+	c.submit("a/runs", c.request("cpu", 4000), maxTime(4*time.Hour))
+	c.submit("a/large", c.request("cpu", 8000), maxTime(2*time.Hour))
 	c.now = c.now.Add(time.Minute)
 	c.core.Apply(c.now, scheduler.CheckChanged{Name: "nodes"})
 	set.Checks = scheduler.ChecksOf([]string{"nodes"})
 	c.core.Apply(c.now, set)
-	c.submit("a/short", c.request("cpu", 4000), hours(1))
+	c.submit("a/short", c.request("cpu", 4000), maxTime(2*time.Hour))
 	if at, want := c.model().Starts(halfOfLimit, nil)["a/short"], c.units["a/runs"].DequeuedAt.Add(3*time.Hour); !at.Equal(want) {
 		t.Errorf("it starts at %v, want %v", at, want)
 	}
@@ -215,9 +209,6 @@ func TestNoUnitWithChecksStartsAgainstAReservation(t *testing.T) {
 
 // A remedy also admits a unit next to a reservation.
 func TestRemediesRespectReservations(t *testing.T) {
-	limit := func(hours int32) func(*scheduler.Unit) {
-		return func(u *scheduler.Unit) { u.MaxSeconds = hours * 3600 }
-	}
 	for name, of := range map[string]struct {
 		root   tree.Node
 		policy *queue.Policy
@@ -225,8 +216,8 @@ func TestRemediesRespectReservations(t *testing.T) {
 		want   int
 	}{
 		"of the same queue": {teams(), queue.Priority, func(c *cluster) {
-			c.submit("a/long", c.request("cpu", 4000), limit(2))
-			c.submit("a/short", c.request("cpu", 4000), limit(1))
+			c.submit("a/long", c.request("cpu", 4000), maxTime(2*time.Hour))
+			c.submit("a/short", c.request("cpu", 4000), maxTime(time.Hour))
 			c.submit("a/large", c.request("cpu", 8000))
 		}, 1},
 		"although there is room": {teams(), queue.Priority, func(c *cluster) {
@@ -238,10 +229,10 @@ func TestRemediesRespectReservations(t *testing.T) {
 			{Name: "a", Namespaces: []string{"a"}, Max: amounts("cpu", "2")}, {Name: "b", Namespaces: []string{"b"}}}}, queue.ShortestFirst, func(c *cluster) {
 			c.submit("a/runs", c.request("cpu", 2000))
 			c.submit("b/runs", c.request("cpu", 6000))
-			c.submit("b/large", c.request("cpu", 10_000), limit(100))
+			c.submit("b/large", c.request("cpu", 10_000), maxTime(100*time.Hour))
 			c.now = c.now.Add(time.Minute)
 			for i := range mostOfEach + 1 {
-				c.submit(fmt.Sprintf("b/short-%03d", i), c.request("cpu", 10_000), limit(1))
+				c.submit(fmt.Sprintf("b/short-%03d", i), c.request("cpu", 10_000), maxTime(time.Hour))
 			}
 		}, 1},
 	} {
@@ -274,11 +265,8 @@ func TestRemediesRespectReservations(t *testing.T) {
 func TestElasticUnitsGrowBeforeOthersStart(t *testing.T) {
 	for n := 0; ; n++ {
 		c := newCluster(t, teams(), tree.Options{})
-		limit := func(hours int32) func(*scheduler.Unit) {
-			return func(u *scheduler.Unit) { u.MaxSeconds = hours * 2 * 3600 }
-		}
-		c.submit("a/runs", c.request("cpu", 8000), limit(1))
-		c.submit("a/elastic", c.request("cpu", 8000), limit(2), func(u *scheduler.Unit) {
+		c.submit("a/runs", c.request("cpu", 8000), maxTime(2*time.Hour))
+		c.submit("a/elastic", c.request("cpu", 8000), maxTime(4*time.Hour), func(u *scheduler.Unit) {
 			u.Elastic = &scheduler.Elastic{PodSet: "main", Min: 2, Count: 8, Pod: resources.Vector{{ID: c.names.ID("cpu"), Value: 1000}}}
 		})
 		c.submit("a/small", c.request("cpu", 2000))
@@ -310,14 +298,11 @@ func TestAnElasticUnitStartsAgainWithFewerPods(t *testing.T) {
 	c.core = scheduler.New(scheduler.Options{Policy: queue.Priority, MinRunTime: 2 * time.Hour})
 	c.setTree(root)
 	c.core.Apply(c.now, scheduler.Listed{})
-	hours := func(n int32) func(*scheduler.Unit) {
-		return func(u *scheduler.Unit) { u.MaxSeconds = n * 2 * 3600 }
-	}
-	c.submit("a/elastic", c.request("cpu", 8000), hours(20), func(u *scheduler.Unit) {
+	c.submit("a/elastic", c.request("cpu", 8000), maxTime(40*time.Hour), func(u *scheduler.Unit) {
 		u.Elastic = &scheduler.Elastic{PodSet: "main", Min: 2, Count: 8, Pod: resources.Vector{{ID: c.names.ID("cpu"), Value: 1000}}}
 	})
-	c.submit("a/late", c.request("cpu", 2000), hours(1))
-	c.submit("b/owed", c.request("cpu", 4000), hours(2))
+	c.submit("a/late", c.request("cpu", 2000), maxTime(2*time.Hour))
+	c.submit("b/owed", c.request("cpu", 4000), maxTime(4*time.Hour))
 	starts, evicted := c.model().Starts(halfOfLimit, nil), c.units["a/elastic"].DequeuedAt.Add(2*time.Hour)
 	if owed, late := starts["b/owed"], starts["a/late"]; !owed.Equal(evicted) || !late.Equal(evicted.Add(2*time.Hour)) {
 		t.Errorf("the unit that is owed its quota starts at %v, and the last one at %v; the elastic one is evicted at %v", owed, late, evicted)
@@ -331,13 +316,10 @@ func TestStartsUseTheBackoffOfTheController(t *testing.T) {
 	c.core = scheduler.New(scheduler.Options{Policy: queue.RoundRobin, Backoff: queue.Backoff{Initial: 30 * time.Minute, Max: 2 * time.Hour}})
 	c.setTree(root)
 	c.core.Apply(c.now, scheduler.Listed{})
-	minutes := func(n int32) func(*scheduler.Unit) {
-		return func(u *scheduler.Unit) { u.MaxSeconds = n * 2 * 60 }
-	}
-	c.submit("a/cpu", c.request("cpu", 8000), minutes(60))
-	c.submit("a/gpu", c.request("nvidia.com/gpu", 4), minutes(90))
-	c.submit("a/large", c.request("cpu", 8000, "nvidia.com/gpu", 4), minutes(60))
-	c.submit("a/small", c.request("nvidia.com/gpu", 1), minutes(60))
+	c.submit("a/cpu", c.request("cpu", 8000), maxTime(120*time.Minute))
+	c.submit("a/gpu", c.request("nvidia.com/gpu", 4), maxTime(180*time.Minute))
+	c.submit("a/large", c.request("cpu", 8000, "nvidia.com/gpu", 4), maxTime(120*time.Minute))
+	c.submit("a/small", c.request("nvidia.com/gpu", 1), maxTime(120*time.Minute))
 	if at, want := c.model().Starts(halfOfLimit, nil)["a/small"], c.units["a/gpu"].DequeuedAt.Add(90*time.Minute); !at.Equal(want) {
 		t.Errorf("the small unit starts at %v, want %v", at, want)
 	}
@@ -347,13 +329,10 @@ func TestStartsUseTheBackoffOfTheController(t *testing.T) {
 func TestNoUnitIsDelayedByAReservationForGrowth(t *testing.T) {
 	c := newCluster(t, teams(), tree.Options{})
 	c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Policy: queue.Priority, ReserveAfter: time.Second})
-	hours := func(n int32) func(*scheduler.Unit) {
-		return func(u *scheduler.Unit) { u.MaxSeconds = n * 2 * 3600 }
-	}
-	c.submit("a/one", c.request("cpu", 4000), hours(1))
-	c.submit("a/two", c.request("cpu", 4000), hours(2))
-	c.submit("a/grown", c.request("cpu", 8000), hours(24), func(u *scheduler.Unit) { u.Growth = true })
-	c.submit("a/late", c.request("cpu", 2000), hours(10))
+	c.submit("a/one", c.request("cpu", 4000), maxTime(2*time.Hour))
+	c.submit("a/two", c.request("cpu", 4000), maxTime(4*time.Hour))
+	c.submit("a/grown", c.request("cpu", 8000), maxTime(48*time.Hour), func(u *scheduler.Unit) { u.Growth = true })
+	c.submit("a/late", c.request("cpu", 2000), maxTime(20*time.Hour))
 	if at, want := c.model().Starts(halfOfLimit, nil)["a/late"], c.units["a/one"].DequeuedAt.Add(time.Hour); !at.Equal(want) {
 		t.Errorf("it starts at %v, want %v", at, want)
 	}

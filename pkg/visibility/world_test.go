@@ -68,6 +68,11 @@ func (c *cluster) request(pairs ...any) resources.Vector {
 	return v.With(c.names.ID(quota.JobsResource), 1)
 }
 
+// maxTime sets the maximum execution time.
+func maxTime(d time.Duration) func(*scheduler.Unit) {
+	return func(u *scheduler.Unit) { u.MaxSeconds = int32(d / time.Second) }
+}
+
 // submit adds a unit a second after the last one.
 func (c *cluster) submit(key string, requests resources.Vector, change ...func(*scheduler.Unit)) {
 	c.now = c.now.Add(time.Second)
@@ -506,11 +511,8 @@ func TestWhatWouldAdmitAUnitThatIsFarBehindIsNotKnown(t *testing.T) {
 // The time follows from the maximum execution times of the units that hold the quota.
 func TestAUnitIsAdmittedAtTheLatestWhenOthersMustHaveEnded(t *testing.T) {
 	cl := newCluster(t, teams(), tree.Options{})
-	limited := func(d time.Duration) func(*scheduler.Unit) {
-		return func(u *scheduler.Unit) { u.MaxSeconds = int32(d / time.Second) }
-	}
-	cl.submit("a/one", cl.request("cpu", 4000), limited(time.Hour))
-	cl.submit("a/two", cl.request("cpu", 4000), limited(2*time.Hour))
+	cl.submit("a/one", cl.request("cpu", 4000), maxTime(time.Hour))
+	cl.submit("a/two", cl.request("cpu", 4000), maxTime(2*time.Hour))
 	first := cl.units["a/one"].DequeuedAt
 	cl.submit("a/three", cl.request("cpu", 2000))
 	if until := cl.why("a/three", everything()).Until; until == nil || !until.Equal(&metav1.Time{Time: first.Add(time.Hour)}) {
