@@ -7,13 +7,19 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-func TestAUnitThatCannotBeWrittenKeepsNoQuotaFromOthers(t *testing.T) {
+// denied returns a world in which the release of a/denied, for which there is room, cannot be written.
+func denied(t *testing.T) *world {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("1"), "a", "b"))
 	w.submit("a/denied", cpu("1"))
 	w.deliver()
 	w.think()
 	w.deny(0)
 	w.settle()
+	return w
+}
+
+func TestAUnitThatCannotBeWrittenKeepsNoQuotaFromOthers(t *testing.T) {
+	w := denied(t)
 	w.submit("b/other", cpu("1"))
 	w.settle()
 	expectReleased(t, w, "b/other")
@@ -25,12 +31,7 @@ func TestAUnitThatCannotBeWrittenKeepsNoQuotaFromOthers(t *testing.T) {
 }
 
 func TestAChangeOfAUnitThatCannotBeWrittenHasItTriedAgain(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("1"), "a"))
-	w.submit("a/denied", cpu("1"))
-	w.deliver()
-	w.think()
-	w.deny(0)
-	w.settle()
+	w := denied(t)
 	w.write("a/denied", priority(1))
 	w.settle()
 	expectReleased(t, w, "a/denied")
@@ -38,12 +39,7 @@ func TestAChangeOfAUnitThatCannotBeWrittenHasItTriedAgain(t *testing.T) {
 
 // Its timer ends at the instant at which it is already tried for another reason.
 func TestAUnitThatAnEventHasTriedWhenItCanBeWrittenAgainIsWritten(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("1"), "a"))
-	w.submit("a/denied", cpu("1"))
-	w.deliver()
-	w.think()
-	w.deny(0)
-	w.settle()
+	w := denied(t)
 	w.now = w.now.Add(30 * time.Second)
 	w.configure(scheduler.QueueChanged{Queue: "root", Rank: 1})
 	w.settle()

@@ -170,6 +170,5 @@ func TestAMarkSurvivesARestartAndIsClearedAfterIt(t *testing.T) {
 	w.restart()
 	w.podGone("p0")
 	w.after(2 * time.Second)
-	clears := w.expectWrites("a/grown", scheduler.ClearOverQuota, wellknown.ReasonWithinLimits)
-	require.Says(t, "the unit", clears[0].Message, "within its limits")
+	require.Says(t, "the unit", w.expectWrites("a/grown", scheduler.ClearOverQuota, wellknown.ReasonWithinLimits)[0].Message, "within its limits")
 }
