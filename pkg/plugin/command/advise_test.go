@@ -70,10 +70,7 @@ func TestAdviceIsARowForEachVariantOfAJob(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &result); err != nil || code != 0 || len(result.Jobs) != 1 || result.Jobs[0]["status"].(map[string]any)["startPods"] != 6.0 {
 		t.Errorf("exit status %d, %v\n%s", code, err, out)
 	}
-	code, out, _ = a.run("advise", "-f", file(t, strings.Replace(twoPods, `"7"`, "high", 1)))
-	if code != 0 || !strings.Contains(out, "never: InvalidRequest") || !strings.Contains(out, "must be an integer") {
-		t.Errorf("an invalid job: exit status %d\n%s", code, out)
-	}
+	shows(t, a, 0, []string{"never: InvalidRequest", "must be an integer"}, "advise", "-f", file(t, strings.Replace(twoPods, `"7"`, "high", 1)))
 	session := a.assistant()
 	if answer, failed := call(t, session, "advise", map[string]any{"manifests": sweep}); failed || !strings.Contains(answer, `"starts":"now, with 6 pods"`) {
 		t.Errorf("an assistant gets %s", answer)

@@ -98,6 +98,16 @@ func says(t *testing.T, a *api, wantCode int, words []string, args ...string) {
 	require.Says(t, args, errs, words...)
 }
 
+// shows runs a command, and checks that standard output contains the words.
+func shows(t *testing.T, a *api, wantCode int, words []string, args ...string) {
+	t.Helper()
+	code, out, errs := a.run(args...)
+	if code != wantCode {
+		t.Errorf("%v: exit status %d, want %d\n%s%s", args, code, wantCode, out, errs)
+	}
+	require.Says(t, args, out, words...)
+}
+
 func TestListShowsTheUnitsThatHaveNotEnded(t *testing.T) {
 	a := newAPI(t, four)
 	expect(t, a, 0, ""+
@@ -117,9 +127,7 @@ func TestListShowsTheUnitsThatHaveNotEnded(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &list); err != nil || code != 0 || list.Kind != "List" || len(list.Items) != 1 || list.Items[0].Spec["active"] != true {
 		t.Errorf("as JSON, exit status %d: %v\n%s", code, err, out)
 	}
-	if code, out, _ := a.run("list", "-o", "yaml", "--queue", "none"); code != 0 || !strings.Contains(out, "items: []") {
-		t.Errorf("an empty list as YAML, exit status %d:\n%s", code, out)
-	}
+	shows(t, a, 0, []string{"items: []"}, "list", "-o", "yaml", "--queue", "none")
 }
 
 func TestAListWithoutUnitsSaysWhy(t *testing.T) {
@@ -349,10 +357,7 @@ func TestTreeOfWhoDecidesHasMore(t *testing.T) {
 		t.Errorf("the numbers of jobs, of a quota that does not limit them:\n%s", out)
 	}
 	says(t, a, 1, []string{`quota "nothing" does not exist, or you may not see it`}, "tree", "nothing")
-	code, out, _ := a.run("tree", "-o", "json")
-	if code != 0 || !strings.Contains(out, `"kind": "QuotaReview"`) || !strings.Contains(out, `"apiVersion": "visibility.kube-queue.dev/v1alpha1"`) {
-		t.Errorf("as JSON:\n%s", out)
-	}
+	shows(t, a, 0, []string{`"kind": "QuotaReview"`, `"apiVersion": "visibility.kube-queue.dev/v1alpha1"`}, "tree", "-o", "json")
 }
 
 func TestAllPagesOfAnAnswerAreShown(t *testing.T) {

@@ -53,13 +53,9 @@ other       tfjob/first       1   company-research   Enqueued   MaxJobs   5     
 		t.Errorf("it writes %q", a.requests)
 	}
 	a.objects[queuesOf][0]["spec"] = map[string]any{"admissionChecks": []any{"nodes"}}
-	if code, out, _ := a.run("simulate", "-f", file(t, twoPods)); code != 0 || !strings.Contains(out, "research/job/two: starts when its admission checks are ready: nodes\n") {
-		t.Errorf("with checks, exit status %d:\n%s", code, out)
-	}
+	shows(t, a, 0, []string{"research/job/two: starts when its admission checks are ready: nodes\n"}, "simulate", "-f", file(t, twoPods))
 	a.objects[queuesOf][0]["spec"] = map[string]any{"stop": "Hold"}
-	if code, out, _ := a.run("simulate", "-f", file(t, twoPods)); code != 1 || !strings.Contains(out, "QueueStopped") {
-		t.Errorf("with a queue that is stopped, exit status %d:\n%s", code, out)
-	}
+	shows(t, a, 1, []string{"QueueStopped"}, "simulate", "-f", file(t, twoPods))
 	a.forbidden["list "+unitsOf] = true
 	says(t, a, 2, []string{`cannot list resource "queueunits"`}, "simulate", "-f", file(t, twoPods))
 }
@@ -91,9 +87,7 @@ other       tfjob/first       1   company-research   Enqueued            5      
 	for _, n := range node {
 		n.(map[string]any)["unqueued"] = map[string]any{"cpu": "6500m"}
 	}
-	if code, out, _ := a.run("simulate", "-f", file(t, roomyTree)); code != 0 || !strings.Contains(out, "1 unit that waits now would start.\n") || !strings.Contains(out, "1 unit would wait.\n") {
-		t.Errorf("with other pods, exit status %d\n%s", code, out)
-	}
+	shows(t, a, 0, []string{"1 unit that waits now would start.\n", "1 unit would wait.\n"}, "simulate", "-f", file(t, roomyTree))
 	code, out, errs = a.run("simulate", "-f", file(t, strings.Replace(oneTree, "namespaces:", "namespace:", 1)))
 	if code != 1 || !strings.HasPrefix(out, "The tree is invalid.\n  error: ") || !strings.Contains(out, "namespaces") || errs != "" {
 		t.Errorf("exit status %d\n%s%s", code, out, errs)
@@ -158,9 +152,7 @@ func TestWhatAFileContainsIsRead(t *testing.T) {
 	if _, _, errs := a.run("simulate", "-f", file(t, twoPods)); errs != "You may not read LimitRanges: the requests or priorities of the jobs may differ.\n" {
 		t.Errorf("stderr %q", errs)
 	}
-	if code, out, errs := a.run("simulate", "-f", file(t, strings.Replace(twoPods, `"7"`, "high", 1))); code != 1 || !strings.Contains(out, "InvalidRequest") || !strings.Contains(out, "must be an integer") {
-		t.Errorf("an invalid job: exit status %d\n%s%s", code, out, errs)
-	}
+	shows(t, a, 1, []string{"InvalidRequest", "must be an integer"}, "simulate", "-f", file(t, strings.Replace(twoPods, `"7"`, "high", 1)))
 	unmarked := strings.Replace(twoPods, `scheduling.x-k8s.io/suspend: "true", `, "", 1)
 	if _, _, errs := a.run("simulate", "-f", file(t, unmarked)); !strings.Contains(errs, "job/two has no mark") {
 		t.Errorf("a job without a mark: %q", errs)

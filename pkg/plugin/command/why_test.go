@@ -133,10 +133,7 @@ What would admit it:
 	if len(a.requests) != 1 || a.requests[0] != `ASK queueunitreviews research {"unit":"train-c-job-2e7d2c03a9"}` {
 		t.Errorf("asked %q", a.requests)
 	}
-	code, out, _ := a.run("why", "train-c", "-o", "yaml")
-	if code != 0 || !strings.Contains(out, "kind: QueueUnitReview\n") || !strings.Contains(out, "position: 5\n") {
-		t.Errorf("as YAML:\n%s", out)
-	}
+	shows(t, a, 0, []string{"kind: QueueUnitReview\n", "position: 5\n"}, "why", "train-c", "-o", "yaml")
 	// The objects show the rest.
 	if code, out, errs := a.run("why", "train-a"); code != 0 || !strings.HasPrefix(out, "Job train-a runs\n") || errs != "QueueUnit \"x\" does not exist; this is what the objects show.\n" {
 		t.Errorf("exit status %d\n%s%s", code, out, errs)
@@ -263,18 +260,14 @@ func TestWhyOfAGroupWithoutAUnitLooksAtItsPods(t *testing.T) {
 	for i, want := range []string{"the group has 1 of its 2 pods", "waits for job-extensions to create its unit"} {
 		a.add(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": fmt.Sprint("w-", i), "namespace": "research", "labels": map[string]any{"kube-queue/gated": "true", "kube-queue/pod-group": "workers"},
 			"annotations": map[string]any{"scheduling.x-k8s.io/suspend": "true", "kube-queue/pod-group-size": "2"}}, "spec": map[string]any{"schedulingGates": []any{map[string]any{"name": "scheduling.x-k8s.io/kube-queue"}}}})
-		if code, out, _ := a.run("why", "pod/w-0"); code != 0 || !strings.Contains(out, want) {
-			t.Errorf("with %d pods it says\n%s", i+1, out)
-		}
+		shows(t, a, 0, []string{want}, "why", "pod/w-0")
 		for _, group := range []string{"workers", "podgroup/workers"} {
 			says(t, a, 1, []string{"podgroup/workers has no QueueUnit", want}, "why", group)
 		}
 	}
 	a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "u", "namespace": "research"},
 		"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "kube-queue.dev/v1", "kind": "PodGroup", "name": "workers"}}})
-	if code, out, _ := a.run("why", "pod/w-0"); code != 0 || !strings.Contains(out, "ask why podgroup/workers") {
-		t.Errorf("with a unit it says\n%s", out)
-	}
+	shows(t, a, 0, []string{"ask why podgroup/workers"}, "why", "pod/w-0")
 }
 
 // failure is an answer of the API server that does not answer the question.
