@@ -48,9 +48,8 @@ func TestWorkersRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got, err := workers(group(t, test.group), "there"); err == nil || !strings.Contains(err.Error(), test.err) {
-				t.Errorf("%d pods, error %v; want %q", got, err, test.err)
-			}
+			_, err := workers(group(t, test.group), "there")
+			require.ErrorSays(t, err, test.err)
 		})
 	}
 }

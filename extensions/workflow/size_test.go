@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestSizesAreReadInYAMLAndJSON(t *testing.T) {
@@ -89,11 +91,7 @@ func TestSizesThatCannotBeReadSayWhy(t *testing.T) {
 			if err == nil {
 				t.Fatalf("it is read as %v", size)
 			}
-			for _, says := range append(test.says, "annotation kube-queue/min-resources: ", `"{cpu: 5, memory: 5Gi}"`) {
-				if !strings.Contains(err.Error(), says) {
-					t.Errorf("it says %q, not %q", err, says)
-				}
-			}
+			require.ErrorSays(t, err, append(test.says, "annotation kube-queue/min-resources: ", `"{cpu: 5, memory: 5Gi}"`)...)
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("it says more than one line: %q", err)
 			}

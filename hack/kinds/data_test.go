@@ -87,9 +87,8 @@ func TestWhatThePoliciesCannotSayIsRefused(t *testing.T) {
 			if test.more != nil {
 				adapters = append(adapters, aKind(test.more))
 			}
-			if _, err := dataOf(adapters); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("the error is %v, want one with %q", err, test.want)
-			}
+			_, err := dataOf(adapters)
+			require.ErrorSays(t, err, test.want)
 		})
 	}
 }

@@ -109,7 +109,6 @@ func TestThePageOfKindsListsTheTestedVersions(t *testing.T) {
 }
 
 func TestAKindWithoutAnOperatorIsAnError(t *testing.T) {
-	if got, err := files(root, []framework.Adapter{aKind(func(*framework.Kind) {})}, nil); err == nil || !strings.Contains(err.Error(), "no operator of example.com/v1") {
-		t.Errorf("the files are %v and the error is %v", got, err)
-	}
+	_, err := files(root, []framework.Adapter{aKind(func(*framework.Kind) {})}, nil)
+	require.ErrorSays(t, err, "no operator of example.com/v1")
 }

@@ -12,11 +12,7 @@ import (
 func TestThePageDescribesEachCommandWithItsFlags(t *testing.T) {
 	text, err := page(command.New(command.Environment{}))
 	require.NoError(t, err)
-	for _, want := range []string{"### list\n", "### why\n", "### simulate\n", "### version\n", "and [simulate](#simulate) |", "kubectl kube-queue stop QUEUE [flags]", "--drain", "--queue-namespace"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the page does not have %q", want)
-		}
-	}
+	require.Says(t, "the page", text, "### list\n", "### why\n", "### simulate\n", "### version\n", "and [simulate](#simulate) |", "kubectl kube-queue stop QUEUE [flags]", "--drain", "--queue-namespace")
 	for _, once := range []string{"--dry-run WHAT", "JOB is the name"} {
 		if n := strings.Count(text, once); n != 1 {
 			t.Errorf("the page has %q %d times", once, n)

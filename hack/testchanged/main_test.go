@@ -145,9 +145,7 @@ func TestEachStepHasItsTests(t *testing.T) {
 			}
 			if operator = strings.Trim(operator, "^$"); operator != "" {
 				text = textOf(t, "test/localcluster/internal/cluster") + textOf(t, "test/frameworks")
-				if !strings.Contains(text, `"`+operator+`"`) {
-					t.Errorf("there is no operator %q", operator)
-				}
+				require.Says(t, "the code of the clusters", text, `"`+operator+`"`)
 			}
 		}
 	}

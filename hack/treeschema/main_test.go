@@ -83,9 +83,8 @@ func TestUnrollSaysWhatItMisses(t *testing.T) {
 		"no children": {strings.Replace(generated, "children:", "kids:", 1), "no property children"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := unroll(test.crd, 2); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want one that says %q", err, test.want)
-			}
+			_, err := unroll(test.crd, 2)
+			require.ErrorSays(t, err, test.want)
 		})
 	}
 }

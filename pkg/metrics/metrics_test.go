@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // scrape returns the metrics of a program, by line.
@@ -63,9 +64,7 @@ func TestAProgramShowsWhatIsDefinedForItAndNoMore(t *testing.T) {
 	for _, program := range []string{ControllerProgram, ExtensionsProgram, "another"} {
 		r := New(program, "v1.2.3")
 		shown := strings.Join(scrape(t, r), "\n")
-		if !strings.Contains(shown, `kube_queue_build_info{go_version="`) || !strings.Contains(shown, `program="`+program+`",version="v1.2.3"} 1`) {
-			t.Errorf("%s does not show its version", program)
-		}
+		require.Says(t, program, shown, `kube_queue_build_info{go_version="`, `program="`+program+`",version="v1.2.3"} 1`)
 		for _, d := range Definitions() {
 			_, counter := r.counters[d.Name]
 			_, gauge := r.gauges[d.Name]

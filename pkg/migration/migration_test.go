@@ -28,9 +28,8 @@ func TestADocumentThatCannotBeReadIsRefused(t *testing.T) {
 		"the second of two documents": {"{apiVersion: v1, kind: Pod}\n---\n{", "file: document 2: invalid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := migration.Read("file", strings.NewReader(test.text)); err == nil || !strings.Contains(err.Error(), test.fault) {
-				t.Errorf("the error is %v, want %q", err, test.fault)
-			}
+			_, err := migration.Read("file", strings.NewReader(test.text))
+			require.ErrorSays(t, err, test.fault)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package requests
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,9 +54,8 @@ func TestAdditionalResourcesThatCannotBeCountedAreRefused(t *testing.T) {
 		{"a resource that is listed twice", "a:requests.cpu=1:requests.cpu=1", `namespace "a": requests.cpu is listed twice; remove one amount`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := ParseAdditional(test.text); err == nil || !strings.Contains(err.Error(), test.err) {
-				t.Errorf("error is %v, want %q", err, test.err)
-			}
+			_, err := ParseAdditional(test.text)
+			require.ErrorSays(t, err, test.err)
 		})
 	}
 }

@@ -3,7 +3,6 @@ package requests
 import (
 	"fmt"
 	"math/big"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -144,9 +143,8 @@ func TestClaimsThatCannotBeCountedAreRefused(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			c := claiming(t, fmt.Sprintf(`{t: {devices: {requests: %s}}}`, test.requests), `{}`)
-			if _, err := Pod(templateOf(t, "{"+test.spec+"}"), "ns", c); err == nil || !strings.Contains(err.Error(), test.err) {
-				t.Errorf("error is %v, want %q", err, test.err)
-			}
+			_, err := Pod(templateOf(t, "{"+test.spec+"}"), "ns", c)
+			require.ErrorSays(t, err, test.err)
 		})
 	}
 }
@@ -155,9 +153,8 @@ func TestClaimsByNameThatCannotBeCountedTogetherAreRefused(t *testing.T) {
 	c := claiming(t, `{}`, `{a: {devices: {requests: [{name: a, exactly: {deviceClassName: gpu, count: 9223372036854775807}}]}}, b: {devices: {requests: [{name: a, exactly: {deviceClassName: gpu}}]}}}`)
 	size, err := Pod(templateOf(t, `{resourceClaims: [{name: x, resourceClaimName: a}, {name: w, resourceClaimName: b}]}`), "ns", c)
 	require.NoError(t, err)
-	if _, err := size.Shared.Requests(); err == nil || !strings.Contains(err.Error(), `ResourceClaim "b": the amount of example.com/gpu exceeds the maximum`) {
-		t.Errorf("error is %v", err)
-	}
+	_, err = size.Shared.Requests()
+	require.ErrorSays(t, err, `ResourceClaim "b": the amount of example.com/gpu exceeds the maximum`)
 }
 
 func TestWithoutMappedClassesNoClaimIsLookedUp(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // classes returns DeviceClasses from NAME=EXTENDED-RESOURCE, each a second younger than the one before.
@@ -100,9 +102,8 @@ func TestDevicesThatCannotBeCountedAreRefusedByName(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			spec := fmt.Sprintf(`{containers: [{name: a, resources: %s}]}`, strings.ReplaceAll(test.resources, "%s", implicit))
-			if _, err := Pod(templateOf(t, spec), "ns", c); err == nil || !strings.Contains(err.Error(), test.err) {
-				t.Errorf("error is %v, want %q", err, test.err)
-			}
+			_, err := Pod(templateOf(t, spec), "ns", c)
+			require.ErrorSays(t, err, test.err)
 		})
 	}
 	if _, err := Declared(list(t, `{deviceclass.resource.kubernetes.io/other: 1}`), c.Devices); err == nil {
@@ -115,9 +116,8 @@ func TestDevicesThatCannotBeCountedAreRefusedByName(t *testing.T) {
 
 func TestWithoutMappedClassesTheNameOfAClassIsRefused(t *testing.T) {
 	const spec = `{containers: [{name: a, resources: {limits: {"deviceclass.resource.kubernetes.io/gpu": 1}}}]}`
-	if _, err := Pod(templateOf(t, spec), "ns", clusterOf(t)); err == nil || !strings.Contains(err.Error(), "devices.classes") {
-		t.Errorf("error is %v", err)
-	}
+	_, err := Pod(templateOf(t, spec), "ns", clusterOf(t))
+	require.ErrorSays(t, err, "devices.classes")
 }
 
 func TestOfClassesWithOneExtendedResourceTheNewestIsUsed(t *testing.T) {
@@ -171,9 +171,7 @@ func TestCapacitiesOfClaimsCountAsTheyAreMapped(t *testing.T) {
 			size, err := Pod(template, "ns", c)
 			switch {
 			case test.err != "":
-				if err == nil || !strings.Contains(err.Error(), `claim "x": ResourceClaimTemplate "t": `) || !strings.Contains(err.Error(), test.err) {
-					t.Errorf("error is %v, want %q", err, test.err)
-				}
+				require.ErrorSays(t, err, `claim "x": ResourceClaimTemplate "t": `, test.err)
 			case err != nil || !equality.Semantic.DeepEqual(size.Requests, list(t, test.want)):
 				t.Errorf("requests are %v, want %s, error %v", size.Requests, test.want, err)
 			}

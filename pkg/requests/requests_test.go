@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -181,9 +180,8 @@ func TestPodRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := Pod(templateOf(t, test.spec), "ns", clusterOf(t)); err == nil || !strings.Contains(err.Error(), test.err) {
-				t.Errorf("error is %v, want %q", err, test.err)
-			}
+			_, err := Pod(templateOf(t, test.spec), "ns", clusterOf(t))
+			require.ErrorSays(t, err, test.err)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bytes"
-	"strings"
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/require"
@@ -42,9 +41,7 @@ func TestWritesAreCountedByJob(t *testing.T) {
 	}
 	var out bytes.Buffer
 	require.NoError(t, table.Print(&out))
-	if !strings.Contains(out.String(), "patch tfjobs: release") {
-		t.Errorf("the table does not report the release:\n%s", out.String())
-	}
+	require.Says(t, "the table", out.String(), "patch tfjobs: release")
 }
 
 // A watch may show a job to job-extensions before its creation is answered.

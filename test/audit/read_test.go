@@ -12,9 +12,8 @@ import (
 func TestReadRefusesInvalidLogs(t *testing.T) {
 	s := newScript(t)
 	s.tell("a:1 held")
-	if _, err := Read(strings.NewReader("nonsense\n" + string(s.bytes()))); err == nil || !strings.Contains(err.Error(), "line 1") {
-		t.Errorf("got %v, want an error about line 1", err)
-	}
+	_, err := Read(strings.NewReader("nonsense\n" + string(s.bytes())))
+	require.ErrorSays(t, err, "line 1")
 	for _, e := range s.entries {
 		delete(e, "responseObject")
 	}

@@ -24,9 +24,7 @@ func TestDeploymentsContainTheirSettings(t *testing.T) {
 		t.Errorf("job-extensions is started with %v, want %v", got, want)
 	}
 	// A kind marked by spec.suspend would queue and release each suspended object in the cluster.
-	if manifest := read(t, root+"/deploy/programs/job-extensions.yaml"); !strings.Contains(manifest, "--enabled-extensions="+registry.Default+"\"") {
-		t.Errorf("deploy/ enables other kinds than %s", registry.Default)
-	}
+	require.Says(t, "the manifest in deploy", read(t, root+"/deploy/programs/job-extensions.yaml"), "--enabled-extensions="+registry.Default+"\"")
 	decides := container(t, the(t, rendered, "Deployment", controller))
 	for _, arg := range texts(decides["args"]) {
 		if !strings.HasPrefix(arg, "--webhook-") {
@@ -155,16 +153,10 @@ func TestAProgramListensOnThePortsOfItsValues(t *testing.T) {
 	for by, args := range map[string][]string{"policy": set, "webhook": append(set, "--set", "holdPolicies.by=webhook,jobExtensions.ports.webhook=4")} {
 		rendered := render(t, args...)
 		text := the(t, rendered, "Deployment", controller).text
-		for _, want := range []string{"hostNetwork: true", "--health-bind-address=:1\"", "--metrics-bind-address=:2\"", "--webhook-bind-address=:3\"", "--webhook-advertise-address=[$(POD_IP)]:3\"",
-			"containerPort: 1\n", "containerPort: 2\n", "containerPort: 3\n"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("the controller has no %q:\n%s", want, text)
-			}
-		}
+		require.Says(t, "the controller", text, "hostNetwork: true", "--health-bind-address=:1\"", "--metrics-bind-address=:2\"", "--webhook-bind-address=:3\"", "--webhook-advertise-address=[$(POD_IP)]:3\"",
+			"containerPort: 1\n", "containerPort: 2\n", "containerPort: 3\n")
 		text = the(t, rendered, "Service", "kube-queue-controller-webhook").text
-		if !strings.Contains(text+"\n", "targetPort: 3\n") {
-			t.Errorf("the Service has another port:\n%s", text)
-		}
+		require.Says(t, "the Service", text+"\n", "targetPort: 3\n")
 		if text := the(t, rendered, "Deployment", extensions).text; strings.Contains(text, "--webhook-bind-address=:4\"") != (by == "webhook") {
 			t.Errorf("job-extensions has another port:\n%s", text)
 		}

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,9 +89,7 @@ func TestThePolicyAndTheBackendHaveTwoNames(t *testing.T) {
 }
 
 func TestAPolicyWithoutAVariableIsAFlag(t *testing.T) {
-	if text := the(t, render(t, "--set", "controller.policy=ShortestFirst"), "Deployment", controller).text; !strings.Contains(text, `"--policy=ShortestFirst"`) {
-		t.Errorf("the Deployment is:\n%s", text)
-	}
+	require.Says(t, "the Deployment", the(t, render(t, "--set", "controller.policy=ShortestFirst"), "Deployment", controller).text, `"--policy=ShortestFirst"`)
 }
 
 func TestOtherSettingsAreUnchanged(t *testing.T) {
@@ -102,12 +99,8 @@ controller:
   extraArgs: [--pause-borrowing, --namespaced]
   extraEnv: [{name: GOGC, value: "50"}]
 `))
-	if config := the(t, rendered, "ConfigMap", controller).labels("data")["config.yaml"]; !strings.Contains(config, "secure: false") {
-		t.Errorf("the file is:\n%s", config)
-	}
-	if text := the(t, rendered, "Deployment", controller).text; !strings.Contains(text, `"--pause-borrowing"`) || !strings.Contains(text, "GOGC") {
-		t.Errorf("the Deployment is:\n%s", text)
-	}
+	require.Says(t, "the file", the(t, rendered, "ConfigMap", controller).labels("data")["config.yaml"], "secure: false")
+	require.Says(t, "the Deployment", the(t, rendered, "Deployment", controller).text, `"--pause-borrowing"`, "GOGC")
 }
 
 // One value configures the devices of both programs.
@@ -122,9 +115,7 @@ jobExtensions: {config: {additionalResources: [{namespaces: [a, "*"], requests: 
 	controlled, extended := controlleroptions.New(), extensionsoptions.New()
 	for name, p := range map[string]program.Program{controller: controlled.Program(), extensions: extended.Program()} {
 		readFile(t, p, the(t, rendered, "ConfigMap", name).labels("data")["config.yaml"])
-		if !strings.Contains(the(t, rendered, "Deployment", name).text, `"--config=/etc/kube-queue/config.yaml"`) {
-			t.Errorf("%s does not read its file", name)
-		}
+		require.Says(t, name, the(t, rendered, "Deployment", name).text, `"--config=/etc/kube-queue/config.yaml"`)
 	}
 	types := map[corev1.ResourceName]requests.Types{"example.com/gpu": {
 		Names: map[string]map[string]corev1.ResourceName{"model": {"h100": "gpu/h100"}}, Default: "gpu/any",

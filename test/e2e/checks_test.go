@@ -14,6 +14,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/built"
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // example runs the example of a check controller with the rights of its ServiceAccount.
@@ -58,9 +59,7 @@ func TestAJobStartsWhenTheExampleOfACheckPasses(t *testing.T) {
 	if pods := l.Pods("first"); len(pods) > 0 {
 		t.Errorf("it has pods: %v", pods)
 	}
-	if event := l.WaitForEvent("first", "Queued"); !strings.Contains(event.Message, "admission check") {
-		t.Errorf("the event says %q", event.Message)
-	}
+	require.Says(t, "the event", l.WaitForEvent("first", "Queued").Message, "admission check")
 	stop()
 	stop = example(t, l, "--from=0", "--to=24") // always
 	l.WaitForPhase("Job", "first", "Succeeded")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // waitForKept waits until one ControllerRevision keeps a valid tree and its data contains the text, and returns its name.
@@ -86,9 +87,7 @@ func TestTheLastValidTreeIsInForceAfterBothProgramsRestart(t *testing.T) {
 		l.WaitForReason("Job", "waits", "QuotaExceeded").Status.Message:   "used 2 of max 2; " + note,
 		outside.WaitForReason("Job", "outside", "NoQuota").Status.Message: note,
 	} {
-		if !strings.Contains(unit, text) {
-			t.Errorf("the message is %q", unit)
-		}
+		require.Says(t, "the unit", unit, text)
 	}
 
 	// The tree is fixed while both programs are down.

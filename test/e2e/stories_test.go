@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // The jobs of the demo: two TFJobs of 3 cpu with a quota of 4.
@@ -27,9 +28,7 @@ func TestAPairOfTFJobsRunsOneAfterTheOther(t *testing.T) {
 		t.Errorf("job2 requests %v, want 3 cpu and 3Gi", got)
 	}
 	queued := l.WaitForEvent("job2", "Queued")
-	if !strings.Contains(queued.Message, unit.Name) || !strings.Contains(queued.Message, "QuotaExceeded") {
-		t.Errorf("the event Queued contains neither unit nor reason: %q", queued.Message)
-	}
+	require.Says(t, "the event Queued", queued.Message, unit.Name, "QuotaExceeded")
 	l.ExpectFree()
 
 	log := l.Log(t.Context())

@@ -225,9 +225,7 @@ func TestAUnitThatFinalizersKeepIsNamed(t *testing.T) {
 	unit := waitingUnit(wellknown.ReasonExceedsMaxQuota)
 	unit.DeletionTimestamp, unit.Finalizers = new(metav1.NewTime(noon)), []string{"example.com/keeps"}
 	r.explained(t, marked(), unit, noon)
-	if !strings.Contains(said.says(), "finalizers keep it: example.com/keeps") {
-		t.Errorf("the event is %q", said.says())
-	}
+	require.Says(t, "the event", said.says(), "finalizers keep it: example.com/keeps")
 }
 
 func TestANewJobIsNotifiedOfAnOutageAfterThreeSecondsAndOthersWhenItIsTheirTurn(t *testing.T) {
@@ -281,9 +279,7 @@ func TestAJobIsNotifiedWhenARunningControllerDoesNotSayWhyItWaits(t *testing.T) 
 		}
 	}
 	r.explained(t, marked(), waitingUnit("QuotaExceeded"), noon.Add(muteAfter))
-	if !strings.Contains(said.says(), "is waiting: QuotaExceeded") {
-		t.Errorf("then it is notified %q", said.says())
-	}
+	require.Says(t, "the event", said.says(), "is waiting: QuotaExceeded")
 }
 
 func TestAJobIsNotifiedWhenNobodyHasToDoAnythingAnyMore(t *testing.T) {

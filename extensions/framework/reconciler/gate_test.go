@@ -23,6 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/extensions/pod"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // No event reports that a pod on a lost node is gone.
@@ -145,9 +146,7 @@ func TestAGroupThatRunsInPartIsNotSaidToGiveItsQuotaBack(t *testing.T) {
 		t.Errorf("%d events", len(said.repeated))
 	}
 	for _, e := range said.repeated {
-		if !strings.Contains(e.Message, "refuses to open the scheduling gate of a pod (kube-queue retries); ") || !strings.Contains(e.Message, "a policy forbids it") {
-			t.Errorf("the event says %q", e.Message)
-		}
+		require.Says(t, "the event", e.Message, "refuses to open the scheduling gate of a pod (kube-queue retries); ", "a policy forbids it")
 	}
 }
 

@@ -87,9 +87,7 @@ func TestAJobThatCannotBeDecodedIsHeld(t *testing.T) {
 	const tfJob = `{"group":"kubeflow.org","version":"v1","kind":"TFJob"}`
 	for _, path := range []string{"/hold", "/managed"} {
 		_, patch, _ := ask(t, path, tfJob, `{"apiVersion":"kubeflow.org/v1","kind":"TFJob","metadata":{"name":"a"},"spec":{"tfReplicaSpecs":7,"runPolicy":{}}}`, "")
-		if !strings.Contains(patch, `/spec/runPolicy/suspend","value":true`) {
-			t.Errorf("%s: the patch is %s", path, patch)
-		}
+		require.Says(t, path+": the patch", patch, `/spec/runPolicy/suspend","value":true`)
 	}
 }
 
@@ -132,16 +130,11 @@ func TestRequestsAndTheCertificateAreMeasured(t *testing.T) {
 	registered.WebhookCertificateExpires(1000)
 	response := httptest.NewRecorder()
 	registered.Handler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	for _, line := range []string{
-		`kube_queue_webhook_requests_total{result="patched",webhook="hold"} 1`,
-		`kube_queue_webhook_requests_total{result="error",webhook="hold"} 1`,
-		`kube_queue_webhook_duration_seconds_count{webhook="hold"} 2`,
-		`kube_queue_webhook_certificate_expiry_timestamp_seconds 1000`,
-	} {
-		if !strings.Contains(response.Body.String(), line+"\n") {
-			t.Errorf("the metrics do not show %s", line)
-		}
-	}
+	require.Says(t, "the page of metrics", response.Body.String(),
+		`kube_queue_webhook_requests_total{result="patched",webhook="hold"} 1`+"\n",
+		`kube_queue_webhook_requests_total{result="error",webhook="hold"} 1`+"\n",
+		`kube_queue_webhook_duration_seconds_count{webhook="hold"} 2`+"\n",
+		`kube_queue_webhook_certificate_expiry_timestamp_seconds 1000`+"\n")
 }
 
 // BenchmarkHold measures the answer to a request for a marked TFJob of two roles, without the network.

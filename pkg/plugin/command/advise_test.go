@@ -9,6 +9,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const (
@@ -60,11 +62,7 @@ func TestAdviceIsARowForEachVariantOfAJob(t *testing.T) {
 	_, output, _ := strings.Cut(string(sample), "\n")
 	expect(t, a, 0, output, `rayjob/tune: pod set "workers" always starts with all its pods
 `, "advise", "-f", file(t, sweep+"---\n"+rayJob), "-f", file(t, twoPods))
-	for _, want := range []string{"ASK queueunitreviews research", `"minCount":4`, `"count":10`, `"priority":7`, `"preemptible":false`, "ASK queueunitreviews other"} {
-		if !strings.Contains(strings.Join(a.requests, "\n"), want) {
-			t.Errorf("it does not ask %s: %q", want, a.requests)
-		}
-	}
+	require.Says(t, "the requests", strings.Join(a.requests, "\n"), "ASK queueunitreviews research", `"minCount":4`, `"count":10`, `"priority":7`, `"preemptible":false`, "ASK queueunitreviews other")
 	code, out, _ := a.run("advise", "-f", file(t, sweep), "-o", "json")
 	var result struct{ Jobs []map[string]any }
 	if err := json.Unmarshal([]byte(out), &result); err != nil || code != 0 || len(result.Jobs) != 1 || result.Jobs[0]["status"].(map[string]any)["startPods"] != 6.0 {

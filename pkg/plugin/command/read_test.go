@@ -232,9 +232,7 @@ func TestManyUnitsAreCountedByWhoDecides(t *testing.T) {
 func TestListFitsTheTerminal(t *testing.T) {
 	a := newAPI(t, four)
 	_, out, _ := a.runIn(terminal{width: 80, colour: true}, "list")
-	if !strings.Contains(out, "\x1b[32mRunning\x1b[0m") || !strings.Contains(out, "company-res…") {
-		t.Errorf("on a terminal:\n%s", out)
-	}
+	require.Says(t, "a terminal", out, "\x1b[32mRunning\x1b[0m", "company-res…")
 	if _, out, _ := a.runIn(terminal{width: 80}, "list"); strings.Contains(out, "\x1b") {
 		t.Errorf("colours that nobody wants:\n%s", out)
 	}
@@ -326,9 +324,7 @@ func TestTreeShowsWhatTheObjectsShow(t *testing.T) {
 		"                   jobs         -      2     2          -      -          -         -\n"+tellBorrowed+tellWaiting, "\t", ""), down, "tree", "company/research")
 	says2(t, a, "expected the path of one quota", "tree", "company", "research")
 	_, out, _ := a.runIn(terminal{width: 120}, "tree")
-	if !strings.Contains(out, "███████▒▒···········") {
-		t.Errorf("no bars on a terminal:\n%s", out)
-	}
+	require.Says(t, "a terminal", out, "███████▒▒···········")
 	for _, name := range []string{"company/reserch", "research"} {
 		code, _, errs := a.run("tree", name)
 		if code != 1 || !strings.HasSuffix(errs, "error: quota \""+name+"\" does not exist; did you mean \"company/research\"?\n") {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const whyTrainC = `Job train-c waits: MaxJobs
@@ -74,9 +76,7 @@ func TestWhyOfATenantShowsWhatTheTenantMayRead(t *testing.T) {
 			t.Errorf("it shows %q:\n%s", secret, out)
 		}
 	}
-	if !strings.Contains(out, "waits: MaxJobs") || !strings.Contains(out, "What would admit it:") {
-		t.Errorf("it shows not enough:\n%s", out)
-	}
+	require.Says(t, "why", out, "waits: MaxJobs", "What would admit it:")
 }
 
 func TestWhyPrefersTheAnswerOfWhoDecides(t *testing.T) {
@@ -195,17 +195,13 @@ spec:
 status: {phase: Enqueued, reason: ExceedsMaxQuota, message: can never fit}
 `)
 	_, out, _ := a.run("why", "qu/fits")
-	for _, words := range []string{"Requests:  4500m cpu, 8017300Ki memory\n", `
+	require.Says(t, "why", out, "Requests:  4500m cpu, 8017300Ki memory\n", `
 Its pods, with their init containers, sidecars and overhead:
   POD-SET     PODS   REQUESTS-EACH
   head           1   2 cpu, 8G memory
   workers      1-2   1 cpu
   submitter      1   500m cpu, 200Mi memory
-`} {
-		if !strings.Contains(out, words) {
-			t.Errorf("no %q in:\n%s", words, out)
-		}
-	}
+`)
 }
 
 const grows = `
@@ -351,9 +347,7 @@ func TestAJobWithoutAUnitIsExplained(t *testing.T) {
 		if code != 0 || errs != "" || !strings.HasPrefix(out, "job.batch/"+name+" has no QueueUnit\n") || !strings.Contains(out, words) {
 			t.Errorf("%s: exit status %d\n%s%s", name, code, out, errs)
 		}
-		if !strings.Contains(out, "Last event: QueueUnitRefused: the quota of objects is full") {
-			t.Errorf("%s: no event:\n%s", name, out)
-		}
+		require.Says(t, name, out, "Last event: QueueUnitRefused: the quota of objects is full")
 	}
 	a.forbidden["list /events research"] = true
 	if code, out, _ := a.run("why", "marked"); code != 0 || strings.Contains(out, "event") {

@@ -629,7 +629,5 @@ func TestAnOpenPageFollowsTheCluster(t *testing.T) {
 		t.Fatalf("the first event is %s", first)
 	}
 	c.changes.Add(5)
-	if second := event(); !strings.Contains(second, `<td class="number">7</td>`) {
-		t.Fatalf("the second event is %s", second)
-	}
+	require.Says(t, "the second event", event(), `<td class="number">7</td>`)
 }

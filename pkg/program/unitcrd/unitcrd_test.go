@@ -3,11 +3,11 @@ package unitcrd
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -99,11 +99,7 @@ func TestTheUnitsOfTheClusterMustBeOurs(t *testing.T) {
 			if failed := err != nil; failed != (len(test.says) > 0) {
 				t.Fatalf("error %v, want one that says %v", err, test.says)
 			}
-			for _, want := range test.says {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
-				}
-			}
+			require.Says(t, "the error", fmt.Sprint(err), test.says...)
 			if asked := int(published.asked.Load()); asked != test.asked {
 				t.Errorf("asked %d times, want %d", asked, test.asked)
 			}

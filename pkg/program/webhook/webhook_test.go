@@ -367,9 +367,7 @@ func TestBundlesHaveFewCertificates(t *testing.T) {
 func TestWithoutACertificateTheReplicaIsNotReady(t *testing.T) {
 	w := newWorld(t, configurationOf("a"))
 	w.run()
-	if why := w.server.NotReady(); !strings.Contains(why, "kube-queue/hooks") {
-		t.Errorf("NotReady is %q", why)
-	}
+	require.Says(t, "NotReady", w.server.NotReady(), "kube-queue/hooks")
 }
 
 // A replica may be elected at the moment when its program stops.

@@ -7,6 +7,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestPlace(t *testing.T) {
@@ -68,9 +69,7 @@ func TestALongListOfAllowedQuotasIsCut(t *testing.T) {
 		children = append(children, node("n"+strconv.Itoa(i), "a", ""))
 	}
 	_, refusal := build(t, "1", node("root", "", "", children...)).Place("a", "typo")
-	if message := refusal.Message(); !strings.Contains(message, `"n9" (root/n9), 2 more;`) {
-		t.Error(message)
-	}
+	require.Says(t, "the refusal", refusal.Message(), `"n9" (root/n9), 2 more;`)
 }
 
 func TestEveryNodeThatListsNamespacesIsAGroupInTreeOrder(t *testing.T) {

@@ -100,9 +100,8 @@ func TestTheFormatIsKnownByTheName(t *testing.T) {
 }
 
 func TestAFileThatIsNotThereIsNamed(t *testing.T) {
-	if _, err := trace.Open("no/such/file.csv", trace.Options{}); err == nil || !strings.Contains(err.Error(), "no/such/file.csv") {
-		t.Errorf("error %v", err)
-	}
+	_, err := trace.Open("no/such/file.csv", trace.Options{})
+	require.ErrorSays(t, err, "no/such/file.csv")
 }
 
 func TestTheTracesOfTheRepositoryAreRead(t *testing.T) {

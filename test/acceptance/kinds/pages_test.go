@@ -23,9 +23,7 @@ func TestEachPageShowsItsExample(t *testing.T) {
 		if !strings.Contains(text, "\n```yaml\n"+string(manifest)+"```\n") {
 			t.Errorf("docs/tasks/%s does not show examples/%s as it is: copy the file into a block ```yaml", page, file)
 		}
-		if !strings.Contains(text, "-f examples/"+file+"\n") {
-			t.Errorf("docs/tasks/%s does not apply examples/%s", page, file)
-		}
+		require.Says(t, "docs/tasks/"+page, text, "-f examples/"+file+"\n")
 	}
 }
 

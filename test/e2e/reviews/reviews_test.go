@@ -9,6 +9,7 @@ import (
 
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // start starts both programs, and waits until the controller answers reviews.
@@ -93,9 +94,7 @@ spec:
 			if strings.Contains(out, "secret") || strings.Contains(out, "team-b") {
 				t.Errorf("%s %s names what the tenant may not see:\n%s", question.kind, question.spec, out)
 			}
-			if !strings.Contains(out, question.answer) {
-				t.Errorf("%s %s does not name %s:\n%s", question.kind, question.spec, question.answer, out)
-			}
+			require.Says(t, question.kind+" "+question.spec, out, question.answer)
 		}
 		answer := why(t, env, tenant, "large")
 		if len(answer.Holders) != 2 || answer.Holders[0].HiddenUnits+answer.Holders[1].HiddenUnits != 1 || len(answer.HoldingUnits) != 1 {
@@ -140,8 +139,6 @@ spec:
 			}
 		}
 		_, err = ask(t, "team-a", "", "QuotaReview", "{}")
-		if err == nil || !strings.Contains(err.Error(), "quotareviews.visibility.kube-queue.dev") {
-			t.Errorf("the error is %v", err)
-		}
+		require.ErrorSays(t, err, "quotareviews.visibility.kube-queue.dev")
 	})
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // While job-extensions may not watch a kind, its log and a metric say so.
@@ -44,9 +45,7 @@ func TestAKindThatMayNotBeWatchedIsReported(t *testing.T) {
 	shows(`kube_queue_watch_forbidden{resource="tfjobs.kubeflow.org"} 0`)
 	log, err := os.ReadFile(extensions.Log.Name())
 	harness.Must(t, err)
-	if !strings.Contains(string(log), `add their kind to annotationExtensions of the chart`) || !strings.Contains(string(log), `resource="pytorchjobs.kubeflow.org"`) {
-		t.Errorf("the log does not say so; see %s", extensions.Log.Name())
-	}
+	require.Says(t, extensions.Log.Name(), string(log), `add their kind to annotationExtensions of the chart`, `resource="pytorchjobs.kubeflow.org"`)
 	restore()
 	shows(`kube_queue_watch_forbidden{resource="pytorchjobs.kubeflow.org"} 0`)
 }

@@ -82,9 +82,7 @@ func TestTreeHasTheNamespaceOfEachLeafAndTheQuotaOfABacklog(t *testing.T) {
 	want := `{"name":"perf-1","max":{"cpu":"10"},"children":[` +
 		`{"name":"perf-1-0","namespaces":["perf-1-0"],"min":{"cpu":"1"},"max":{"cpu":"4"}},` +
 		`{"name":"perf-1-1","namespaces":["perf-1-1"],"min":{"cpu":"1"},"max":{"cpu":"4"}}]}`
-	if !strings.Contains(string(tree), want) {
-		t.Errorf("got %s", tree)
-	}
+	require.Says(t, "the tree", string(tree), want)
 	backlog, err := parse(t, waiting)
 	require.NoError(t, err)
 	// The first four of a leaf request 2, 4, 6 and 2.

@@ -54,11 +54,7 @@ func TestAWarningAboutTheClusterComesAndGoesWithWhatItSays(t *testing.T) {
 	if is := know(tree.Cluster{HasNamespace: names("team"), HasResource: names("cpu")}); is != "QuotaTreeWarning t" {
 		t.Errorf("it reports %q", is)
 	}
-	for _, want := range []string{`root/a: namespace "gone" does not exist`, `root/a: max: no node of the cluster has resource "example.com/fpga"`} {
-		if !strings.Contains(message(), want) {
-			t.Errorf("the condition does not say %q: %s", want, message())
-		}
-	}
+	require.Says(t, "the condition", message(), `root/a: namespace "gone" does not exist`, `root/a: max: no node of the cluster has resource "example.com/fpga"`)
 	if is := know(tree.Cluster{HasNamespace: names("team"), HasResource: names("cpu")}); is != "" {
 		t.Errorf("it reports again %q", is)
 	}

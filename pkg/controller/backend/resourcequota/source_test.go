@@ -116,9 +116,8 @@ func TestThePodsOfAUnitAreWeighedByTheirScopes(t *testing.T) {
 func TestMoreThanCanBeCountedIsAFaultOfTheUnit(t *testing.T) {
 	d := newDesk(t)
 	unit := read[schedulingv1alpha1.QueueUnit](t, `{spec: {podSets: [{name: a, count: 2000000000, requests: {memory: 1P}}]}}`)
-	if _, err := d.Demand(unit); err == nil || !strings.Contains(err.Error(), "spec.podSets of the QueueUnit: \"a\": requests.memory: 2000000000 times 1P exceeds the largest possible request") {
-		t.Errorf("the error is %v", err)
-	}
+	_, err := d.Demand(unit)
+	require.ErrorSays(t, err, "spec.podSets of the QueueUnit: \"a\": requests.memory: 2000000000 times 1P exceeds the largest possible request")
 }
 
 func TestTheCoreIsReportedOnceEverythingHasBeenTakenIn(t *testing.T) {

@@ -1,7 +1,7 @@
 package manifest_test
 
 import (
-	"strings"
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,11 +50,7 @@ func TestReadingATree(t *testing.T) {
 			if (err != nil) != (c.faults != nil) {
 				t.Fatalf("error %v", err)
 			}
-			for _, fault := range c.faults {
-				if !strings.Contains(err.Error(), fault) {
-					t.Errorf("%q does not say %q", err, fault)
-				}
-			}
+			require.Says(t, "the error", fmt.Sprint(err), c.faults...)
 		})
 	}
 }

@@ -44,13 +44,9 @@ func TestCluster(t *testing.T) {
 	t.Run("the audit log contains users and objects", func(t *testing.T) { auditLog(t, ready) })
 	t.Run("down stops all processes and can be repeated", func(t *testing.T) {
 		parts := status(t, data).Parts
-		if r := succeed(t, "down", "--data", data); !strings.Contains(r.errs, "stopped the cluster") {
-			t.Errorf("the output is %q", r.errs)
-		}
+		require.Says(t, "the output", succeed(t, "down", "--data", data).errs, "stopped the cluster")
 		nothingLeft(t, data, parts...)
-		if r := succeed(t, "down", "--data", data); !strings.Contains(r.errs, "no cluster runs") {
-			t.Errorf("the output is %q", r.errs)
-		}
+		require.Says(t, "the output", succeed(t, "down", "--data", data).errs, "no cluster runs")
 		if s := status(t, data); s.Phase != cluster.PhaseStopped {
 			t.Errorf("it is %s", s.Phase)
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -124,9 +123,7 @@ func TestConcurrentBuildsWait(t *testing.T) {
 	if _, err := builder.Ensure(ctx, []Component{component}); !errors.Is(err, stopped) {
 		t.Errorf("got %v", err)
 	}
-	if !strings.Contains(out.String(), "waiting for another build to finish ...") {
-		t.Errorf("the output is %q", out.String())
-	}
+	require.Says(t, "the output", out.String(), "waiting for another build to finish ...")
 	release()
 	if _, err := builder.Ensure(context.Background(), []Component{component}); err != nil {
 		t.Error(err)

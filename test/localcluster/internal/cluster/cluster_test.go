@@ -58,9 +58,7 @@ func TestInvalidConfigurationIsRefused(t *testing.T) {
 	} {
 		config := DefaultConfig()
 		change(&config)
-		if err := config.Validate(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		require.ErrorSays(t, config.Validate(), want)
 	}
 }
 
@@ -135,9 +133,8 @@ func TestPrepareEmptiesOnlyFoldersOfClusters(t *testing.T) {
 	folder := Folder(t.TempDir())
 	precious := folder.Path("precious")
 	require.NoError(t, os.WriteFile(precious, nil, 0o600))
-	if _, err := folder.Prepare(DefaultConfig()); err == nil || !strings.Contains(err.Error(), "not created by localcluster") {
-		t.Errorf("got %v", err)
-	}
+	_, err := folder.Prepare(DefaultConfig())
+	require.ErrorSays(t, err, "not created by localcluster")
 	if _, err := os.Stat(precious); err != nil {
 		t.Error(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const (
@@ -121,15 +123,9 @@ func TestSidecarEndsAfterItsJob(t *testing.T) {
 		if len(w.written) != 1 {
 			t.Fatalf("written was %q", w.written)
 		}
-		for _, part := range []string{
-			"/api/v1/namespaces/ns/pods/head/status ", `"resourceVersion":"7"`, want,
+		require.Says(t, "the request", w.written[0], "/api/v1/namespaces/ns/pods/head/status ", `"resourceVersion":"7"`, want,
 			`{"name":"ray-head","ready":true,"state":{"running":{"startedAt":"then"}}}`,
-			`"reason":"ContainersNotReady","status":"False","type":"Ready"`,
-		} {
-			if !strings.Contains(w.written[0], part) {
-				t.Errorf("%s is missing in %s", part, w.written[0])
-			}
-		}
+			`"reason":"ContainersNotReady","status":"False","type":"Ready"`)
 		w.objects[headPods] = strings.ReplaceAll(w.objects[headPods], `"running"`, `"terminated"`)
 		if w.ask(t.Context()); len(w.written) != 1 {
 			t.Errorf("it ended twice: %q", w.written)
