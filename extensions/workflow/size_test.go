@@ -33,9 +33,7 @@ func TestSizesAreReadInYAMLAndJSON(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseSize(test.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := corev1.ResourceList{}
 			for name, text := range test.want {
 				want[name] = resource.MustParse(text)

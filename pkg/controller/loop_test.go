@@ -80,9 +80,8 @@ func decide(t *testing.T, opts tree.Options) *deciding {
 	informers, err := newInformers(cfg)
 	require.NoError(t, err)
 	loop := informers.loop(cfg, klog.Background())
-	if _, err := drawn.Start(t.Context(), loop.host(nil)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = drawn.Start(t.Context(), loop.host(nil))
+	require.NoError(t, err)
 	return &deciding{T: t, loop: loop, drawn: drawn}
 }
 

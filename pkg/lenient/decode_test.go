@@ -135,9 +135,8 @@ func TestAListIsReadInAnyOrder(t *testing.T) {
 func TestAListThatIsCutOffIsAnError(t *testing.T) {
 	whole := `{"kind":"QueueUnitList","n":1,"items":[` + unitText("", "") + `,` + unitText("", "") + `],"metadata":{"resourceVersion":"9"}}`
 	var items []Object
-	if _, err := readList(whole, &items); err != nil {
-		t.Fatal(err)
-	}
+	_, err := readList(whole, &items)
+	require.NoError(t, err)
 	for n := range len(whole) {
 		if _, err := readList(whole[:n], &items); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Fatalf("the first %d bytes of %s: error %v", n, whole, err)

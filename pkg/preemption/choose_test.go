@@ -36,9 +36,8 @@ func newHall(t failer, root tree.Node) *hall {
 	t.Helper()
 	h := &hall{t: t, names: resources.NewNames()}
 	var err error
-	if h.Tree, _, err = tree.New(h.names, root, tree.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	h.Tree, _, err = tree.New(h.names, root, tree.Options{})
+	require.NoError(t, err)
 	return h
 }
 

@@ -68,9 +68,7 @@ func TestDevicesCountAsOneResourceByWhateverNameAPodRequestsThem(t *testing.T) {
 				t.Errorf("requests are %v, want %v, error %v", size.Requests, want, err)
 			}
 			pod, err := Created(template, "ns", c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got, want := c.Devices.OfPod(&corev1.Pod{Spec: *pod}), list(t, test.want); !equality.Semantic.DeepEqual(got, want) {
 				t.Errorf("a real pod requests %v, want %v", got, want)
 			}

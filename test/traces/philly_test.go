@@ -130,9 +130,8 @@ func compare(t *testing.T, what string, got report.Seconds, want string, within 
 		return
 	}
 	var hours float64
-	if _, err := fmt.Sscan(want, &hours); err != nil {
-		t.Fatal(err)
-	}
+	_, err := fmt.Sscan(want, &hours)
+	require.NoError(t, err)
 	_, decimals, _ := strings.Cut(want, ".")
 	rounding := 0.5 * math.Pow(10, -float64(len(decimals)))
 	if measured := float64(got) / 3600e9; math.Abs(measured-hours) > within*hours+rounding {

@@ -9,14 +9,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func claim(t *testing.T, text string) *resourcev1.ResourceClaim {
 	t.Helper()
 	read := &resourcev1.ResourceClaim{}
-	if err := yaml.UnmarshalStrict([]byte(text), read); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), read))
 	return read
 }
 
@@ -80,9 +80,8 @@ spec:
 `)
 	template := &resourcev1.ResourceClaimTemplate{Spec: resourcev1.ResourceClaimTemplateSpec{Spec: *given.Spec.DeepCopy()}}
 	for _, obj := range []any{given, template} {
-		if _, err := slimClaim(obj); err != nil {
-			t.Fatal(err)
-		}
+		_, err := slimClaim(obj)
+		require.NoError(t, err)
 	}
 	if !equality.Semantic.DeepEqual(given, want) {
 		t.Errorf("the claim is %v, want %v", given, want)

@@ -124,9 +124,8 @@ func TestTheOwnerIsWarnedOnceOfAJobWhoseUnitWasCreatedByARequestThatTimedOut(t *
 		if decided.Action != decision.CreateUnit {
 			decided.Action = decision.Nothing
 		}
-		if _, err := r.record(t.Context(), o, decided, false, nil); err != nil {
-			t.Fatal(err)
-		}
+		_, err = r.record(t.Context(), o, decided, false, nil)
+		require.NoError(t, err)
 		var got []string
 		for _, e := range said.written {
 			got = append(got, string(e.Reason))

@@ -207,9 +207,8 @@ func TestAUnitThatIsKeptIsWrittenOnceAndCheckedEvery10Seconds(t *testing.T) {
 	r, unit := d.reconciler(job.New()), unitOfGone(job.New().Kind(), v1alpha1.PhaseDequeued)
 	check := func(after time.Duration) {
 		t.Helper()
-		if _, err := r.clear(t.Context(), []*v1alpha1.QueueUnit{unit}, noon.Add(after)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.clear(t.Context(), []*v1alpha1.QueueUnit{unit}, noon.Add(after))
+		require.NoError(t, err)
 	}
 	check(0)
 	check(collectorGrace)
@@ -235,9 +234,8 @@ func TestAJobThatFinalizersKeepHoldsQuotaOnlyAsLongAsItHasPods(t *testing.T) {
 	check := func(after time.Duration) {
 		t.Helper()
 		o := &observation{key: types.NamespacedName{Namespace: "n", Name: "a"}, job: kept, unit: unit, now: noon.Add(after)}
-		if _, err := r.act(t.Context(), o, decision.MarkFinished); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.act(t.Context(), o, decision.MarkFinished)
+		require.NoError(t, err)
 	}
 	check(0) // the cache shows something that has not happened
 	d.finalizers = []string{"example.com/keep", "example.com/backup"}
@@ -259,9 +257,8 @@ func TestAUnitThatAFinalizerKeepsEndsWithItsJob(t *testing.T) {
 	unit := unitOfGone(job.New().Kind(), v1alpha1.PhaseRunning)
 	unit.DeletionTimestamp, unit.Finalizers = new(metav1.NewTime(noon)), []string{"example.com/keep"}
 	r := d.reconciler(job.New())
-	if _, err := d.check(r, unit, noon); err != nil {
-		t.Fatal(err)
-	}
+	_, err := d.check(r, unit, noon)
+	require.NoError(t, err)
 	// Another job of the same name does not wait for the cache to show this.
 	if wait := r.memory.behind(queuedKey, "3", "", "", noon); wait > 0 || r.memory.lookIn(unit.UID, noon, 0) != leftAgain {
 		t.Errorf("another job waits %v", wait)
@@ -313,9 +310,8 @@ func TestACacheOfJobsThatLagsDoesNotFreeTheQuotaOfARunningJob(t *testing.T) {
 		suspended := marked()
 		suspended.UID, suspended.ResourceVersion = "job", c.cached
 		o := &observation{key: queuedKey, job: suspended, unit: unitOfGone(job.New().Kind(), v1alpha1.PhaseRunning), now: noon}
-		if _, err := r.act(t.Context(), o, decision.MarkSuspendedByUser); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.act(t.Context(), o, decision.MarkSuspendedByUser)
+		require.NoError(t, err)
 		if len(d.patches) != c.freed {
 			t.Errorf("with version %s in the cache the unit is patched: %q", c.cached, d.patches)
 		}

@@ -151,9 +151,8 @@ func TestAListGoesOnInTheVersionThatItBeganIn(t *testing.T) {
 func TestAPatchGoesThroughTheBestVersion(t *testing.T) {
 	s := newAPIServer(t)
 	s.change("v1", nil)
-	if _, err := s.jobs.Patch(t.Context(), types.MergePatchType, "n", "a", []byte(`{}`)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.jobs.Patch(t.Context(), types.MergePatchType, "n", "a", []byte(`{}`))
+	require.NoError(t, err)
 	s.expectAsked(t, "PATCH /apis/a.b/v1/namespaces/n/things/a")
 }
 

@@ -140,9 +140,8 @@ func TestACacheThatLagsIsNoDeletion(t *testing.T) {
 	}
 	c.queueAll()
 	key, _ := c.queue.Get()
-	if _, err := c.reconcile(t.Context(), key); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.reconcile(t.Context(), key)
+	require.NoError(t, err)
 	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
 }
 

@@ -411,9 +411,8 @@ func TestOfAUnitThatWasTakenInTheCacheKeepsItsNameAlone(t *testing.T) {
 	object := any(unitObject(func(*schedulingv1alpha1.QueueUnit) {}))
 	for range 2 { // informers may do it twice
 		var err error
-		if object, err = transform(object); err != nil {
-			t.Fatal(err)
-		}
+		object, err = transform(object)
+		require.NoError(t, err)
 	}
 	cached := object.(*Cached)
 	if unit, is := cached.Take().(*schedulingv1alpha1.QueueUnit); !is || unit.Name != "u" {

@@ -47,9 +47,8 @@ func newVault(t *testing.T, objects ...runtime.Object) *vault {
 		}
 	})
 	var err error
-	if v.proof, err = NewProof(v.client, "kube-queue", v.clock); err != nil {
-		t.Fatal(err)
-	}
+	v.proof, err = NewProof(v.client, "kube-queue", v.clock)
+	require.NoError(t, err)
 	go v.proof.Watch(t.Context())
 	return v
 }
@@ -181,9 +180,8 @@ func TestADeletedOrDamagedSecretIsMadeAgain(t *testing.T) {
 	damaged, err := secrets.Get(t.Context(), ProofSecret, metav1.GetOptions{})
 	require.NoError(t, err)
 	damaged.Data = map[string][]byte{"current": []byte("short")}
-	if _, err := secrets.Update(t.Context(), damaged, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = secrets.Update(t.Context(), damaged, metav1.UpdateOptions{})
+	require.NoError(t, err)
 	v.eventually("it is repaired", func(now map[string]string) bool {
 		return complete(now) && now["current"] != again["current"] && now["previous"] == ""
 	})

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // The user page has a row for everything that the converter knows.
 func TestThePageHasEverySettingAndKey(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/migration/from-ack-kube-queue.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	page := string(text)
 	var names []string
 	for _, s := range settings() {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // A cluster can have any number of units, and what a page reads of them is in memory.
@@ -39,14 +41,11 @@ func TestAPageReadsOnlySoManyUnits(t *testing.T) {
 	}))
 	defer server.Close()
 	c, err := New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.Now, c.ErrOut = time.Now, io.Discard
 	r := c.NewReader()
-	if _, err := r.Job(t.Context(), "n", "u"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = r.Job(t.Context(), "n", "u")
+	require.NoError(t, err)
 	if said := strings.Join(r.Warnings(), "\n"); lists.Load() > mostOfObjects/PageSize+1 || !strings.Contains(said, "too many units") {
 		t.Errorf("a page of a job has read %d lists, and says %q", lists.Load(), said)
 	}

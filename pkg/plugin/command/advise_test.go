@@ -56,9 +56,7 @@ func TestAdviceIsARowForEachVariantOfAJob(t *testing.T) {
 			"wouldAdmit": []any{map[string]any{"type": "LowerRequest", "message": "request at most 500m cpu"}, map[string]any{"type": "RaiseQuota", "message": "raise"}}},
 	})
 	sample, err := os.ReadFile(filepath.Join(samples, "advise.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, output, _ := strings.Cut(string(sample), "\n")
 	expect(t, a, 0, output, `rayjob/tune: pod set "workers" always starts with all its pods
 `, "advise", "-f", file(t, sweep+"---\n"+rayJob), "-f", file(t, twoPods))

@@ -43,9 +43,7 @@ func TestAClusterThatDoesNotAnswerIsOneLine(t *testing.T) {
 	fails(t, filepath.Join(t.TempDir(), "none"), []string{"none"}, "list")
 	fails(t, a.kubeconfig(), []string{`the kubeconfig has no context "hera"; did you mean "here"?`}, "list", "--context", "hera")
 	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.WriteFile(empty, []byte("{apiVersion: v1, kind: Config}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(empty, []byte("{apiVersion: v1, kind: Config}"), 0o600))
 	fails(t, empty, []string{"no cluster is selected", "kubectl config get-contexts"}, "list")
 }
 

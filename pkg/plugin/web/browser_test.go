@@ -123,9 +123,8 @@ func TestAPageThatHasFailedIsLoadedAgainWhenItCanBeRead(t *testing.T) {
 	do(t, ctx, chromedp.Navigate(b.url+"/jobs/research/nobody"))
 	until(t, ctx, `document.querySelector("h1").innerText === "This page cannot be shown"`)
 	succeed := func(context.Context, *chromedp.Target) (int32, error) { return c.changes.Add(5), nil }
-	if _, err := chromedp.Run(ctx, chromedp.WaitEvent(page.LoadEventFired, nil, succeed)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := chromedp.Run(ctx, chromedp.WaitEvent(page.LoadEventFired, nil, succeed))
+	require.NoError(t, err)
 	until(t, ctx, `document.querySelector("h1").innerText === "train-a train-a"`)
 }
 
@@ -213,9 +212,8 @@ func TestThePagesAreForEverybody(t *testing.T) {
 	for _, path := range pages {
 		do(t, ctx, chromedp.Navigate(b.url+path))
 		for _, scheme := range []string{"light", "dark"} {
-			if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+			require.NoError(t, err)
 			if found := evaluate[[]string](t, ctx, contrast); len(found) > 0 {
 				t.Errorf("%s, %s: too little contrast: %q", path, scheme, found)
 			}

@@ -89,9 +89,8 @@ func leaseOf(t *testing.T, server *leaseServer) *Lease {
 	web := httptest.NewServer(server)
 	t.Cleanup(web.Close)
 	config := &rest.Config{Host: web.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
-	if _, err := kubernetes.NewForConfig(config); err != nil {
-		t.Fatal(err)
-	}
+	_, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
 	lease := New(DefaultOptions(), Candidate{Name: "thing", Namespace: "ns", Identity: "me", Config: config, Health: serving.NewHealth(func(bool) {})})
 	lease.exit = func(int) { t.Error("the process was ended") }
 	return lease

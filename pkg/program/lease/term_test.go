@@ -87,9 +87,8 @@ func TestWhoWasFrozenPastItsLeaseWritesNothingMore(t *testing.T) {
 			conn, err := term.dial(t.Context(), "tcp", address)
 			require.NoError(t, err)
 			term.renew(clock.now())
-			if _, err := conn.Write([]byte("before")); err != nil {
-				t.Fatal(err)
-			}
+			_, err = conn.Write([]byte("before"))
+			require.NoError(t, err)
 			clock.pass(test.frozen)
 			_, first := conn.Write([]byte("after"))
 			term.renew(clock.now()) // too late: a term that is over does not begin again

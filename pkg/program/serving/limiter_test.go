@@ -403,9 +403,8 @@ func TestTheSlowestBodyLosesItsBytes(t *testing.T) {
 		t.Errorf("the answer to the first is %+v", answer)
 	}
 	l.eventually(1, 4)
-	if _, err := io.WriteString(second, strings.Repeat("x", limits.Body-4*chunkSize+1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(second, strings.Repeat("x", limits.Body-4*chunkSize+1))
+	require.NoError(t, err)
 	if status := second.status(); status != http.StatusOK {
 		t.Errorf("the status of the second is %d", status)
 	}

@@ -32,9 +32,8 @@ func zipped(t *testing.T, text string) string {
 	t.Helper()
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
-	if _, err := zip.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := zip.Write([]byte(text))
+	require.NoError(t, err)
 	require.NoError(t, zip.Close())
 	return out.String()
 }
@@ -93,9 +92,8 @@ func appendTo(t *testing.T, path, text string) {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
 	defer file.Close()
-	if _, err := file.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
+	_, err = file.WriteString(text)
+	require.NoError(t, err)
 }
 
 // marked is an audit entry for the creation of a ConfigMap.

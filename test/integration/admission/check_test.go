@@ -36,9 +36,8 @@ func bound(t *testing.T, user string, rules []rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	name := metav1.ObjectMeta{Name: user}
 	roles := core(t).RbacV1()
-	if _, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules}, metav1.CreateOptions{})
+	must(t, err)
 	if _, err := roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: name,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
@@ -102,9 +101,8 @@ const reserved = `"phase": "Reserved", "reason": "AdmissionCheckPending", "messa
 
 func patchStatus(t *testing.T, config *rest.Config, ns, name, patch string) {
 	t.Helper()
-	if _, err := unitsAs(t, config, ns).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := unitsAs(t, config, ns).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	must(t, err)
 }
 
 func TestWhoMayDecideAnAdmissionCheck(t *testing.T) {

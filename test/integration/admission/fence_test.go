@@ -594,9 +594,8 @@ func noJobLeavesItsPods(t *testing.T, kind heldKind, _ dynamic.ResourceInterface
 		if kind.Kind.Kind == "Workflow" {
 			status = nil // it has no status subresource
 		}
-		if _, err := try(t, f.admin, ended, metav1.PatchOptions{}, status...); err != nil {
-			t.Fatal(err)
-		}
+		_, err = try(t, f.admin, ended, metav1.PatchOptions{}, status...)
+		must(t, err)
 		allowed(t, "the ended job leaves its pods", deleted(f.tenant, orphan))
 	}
 }

@@ -48,9 +48,8 @@ func managedNamespace(t testing.TB) string {
 func labelNamespace(t testing.TB, ns, value string) {
 	t.Helper()
 	label := []byte(`{"metadata": {"labels": {"` + managedLabel + `": "` + value + `"}}}`)
-	if _, err := core(t).CoreV1().Namespaces().Patch(t.Context(), ns, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := core(t).CoreV1().Namespaces().Patch(t.Context(), ns, types.MergePatchType, label, metav1.PatchOptions{})
+	must(t, err)
 	kind := batchJob(t)
 	probe := kind.job(t, `{metadata: {name: probe}}`)
 	eventually(t, ns+" is managed: "+value, func(ctx context.Context) error {

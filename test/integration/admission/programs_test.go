@@ -145,9 +145,8 @@ func TestTheProgramsWriteOnlyWhatIsTheirs(t *testing.T) {
 	admin, own := objects(t), asProgram(t, extensions)
 	made := func(resource, object string) {
 		t.Helper()
-		if _, err := admin.Resource(resourceOf(resource)).Namespace(ns).Create(t.Context(), objectOf(t, object), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := admin.Resource(resourceOf(resource)).Namespace(ns).Create(t.Context(), objectOf(t, object), metav1.CreateOptions{})
+		must(t, err)
 	}
 	made("v1/events", strings.Replace(event(aJob, "job-controller"), "NAME", "of-others", 1))
 	made("v1/events", strings.Replace(event(aJob, extensions), "NAME", "own", 1))

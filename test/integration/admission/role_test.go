@@ -37,9 +37,8 @@ func TestWithoutTheUnitPolicyEditorsMayOnlyReadUnits(t *testing.T) {
 	const name = "research"
 	_, err := unitsAs(t, program(t, "job-extensions"), ns).Create(t.Context(), unit(name, "batch/v1", "Job"), metav1.CreateOptions{})
 	wantError(t, err, "")
-	if _, err := cluster.Kubectl(t.Context(), "delete", "-f", filepath.Join(cluster.Repository, "deploy", "policies", "queueunits.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = cluster.Kubectl(t.Context(), "delete", "-f", filepath.Join(cluster.Repository, "deploy", "policies", "queueunits.yaml"))
+	must(t, err)
 	t.Cleanup(func() {
 		if err := cluster.Install(context.Background()); err != nil {
 			t.Error(err)

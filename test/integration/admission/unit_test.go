@@ -210,9 +210,8 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 	who := actors(t, ns)
 	extensions := unitsAs(t, who["job-extensions"], ns)
 	for name, kind := range map[string]string{"of-a-job": "Job", "by-hand": "Thing"} {
-		if _, err := extensions.Create(t.Context(), unit(name, "batch/v1", kind), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := extensions.Create(t.Context(), unit(name, "batch/v1", kind), metav1.CreateOptions{})
+		must(t, err)
 	}
 	const (
 		spec       = `{"spec": {"priority": 7}}`

@@ -178,9 +178,8 @@ func classes(t *testing.T) map[string]*nodev1.RuntimeClass {
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
-		if made[name], err = client.NodeV1().RuntimeClasses().Get(t.Context(), name, metav1.GetOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		made[name], err = client.NodeV1().RuntimeClasses().Get(t.Context(), name, metav1.GetOptions{})
+		must(t, err)
 	}
 	return made
 }

@@ -76,9 +76,8 @@ func TestStopKillsAProcessThatIgnoresSIGTERM(t *testing.T) {
 func TestGroupEndsWithItsLeader(t *testing.T) {
 	p, log := start(t, "sleep 1000 & echo child $!; exit 0")
 	var child Identity
-	if _, err := fmt.Sscanf(waitForLog(t, log, "child"), "child %d", &child.PID); err != nil {
-		t.Fatal(err)
-	}
+	_, err := fmt.Sscanf(waitForLog(t, log, "child"), "child %d", &child.PID)
+	require.NoError(t, err)
 	<-p.Done()
 	// The child was already killed. It may be a zombie.
 	child.StartTicks, _ = startTicks(child.PID)
@@ -92,9 +91,8 @@ func TestChildrenDieWithAKilledStarter(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	var child Identity
-	if _, err := fmt.Fscan(out, &child.PID, &child.StartTicks); err != nil {
-		t.Fatal(err)
-	}
+	_, err = fmt.Fscan(out, &child.PID, &child.StartTicks)
+	require.NoError(t, err)
 	if !child.Alive() {
 		t.Fatal("the child does not run")
 	}
