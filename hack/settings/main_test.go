@@ -23,9 +23,7 @@ func TestTheExampleFilesHoldAllSettingsAndTheirDefaults(t *testing.T) {
 				}
 			}
 			if p.Validate != nil && !p.Anonymous { // the hosts of pages have no default
-				if err := p.Validate(); err != nil {
-					t.Error(err)
-				}
+				require.NoError(t, p.Validate())
 			}
 		})
 	}

@@ -60,9 +60,7 @@ func TestRecordingsHaveNoViolations(t *testing.T) {
 	require.NoError(t, err)
 	report, err := log.Check(Options{})
 	require.NoError(t, err)
-	if err := report.Err(); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, report.Err())
 	for _, c := range report.Checks {
 		if c.Checked == 0 && c.Name != "two-leaders" { // the programs ran without leader election
 			t.Errorf("%s checked nothing", c.Name)

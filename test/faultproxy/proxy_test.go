@@ -222,9 +222,8 @@ func TestRefuseBreaksAllConnectionsUntilHeal(t *testing.T) {
 		t.Error("a request got a response during the cut")
 	}
 	s.proxy.Heal()
-	if _, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "healed"); err != nil {
-		t.Error(err)
-	}
+	_, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "healed")
+	require.NoError(t, err)
 	if got := fmt.Sprint(s.server.landed); got != "[PATCH healed]" {
 		t.Errorf("%s requests landed", got)
 	}
@@ -261,9 +260,8 @@ func TestHangDropsDataWithoutAnError(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("the watch still hangs after Heal")
 	}
-	if _, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "healed"); err != nil {
-		t.Error(err)
-	}
+	_, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "healed")
+	require.NoError(t, err)
 	if got := fmt.Sprint(s.server.landed); got != "[PATCH healed]" {
 		t.Errorf("%s requests landed", got)
 	}

@@ -28,9 +28,7 @@ func startRig(t *testing.T, options rig.Options) *rig.Rig {
 		if t.Failed() {
 			t.Logf("the logs are in %s", r.Cluster.Data)
 		}
-		if err := r.Close(t.Failed()); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, r.Close(t.Failed()))
 	})
 	return r
 }

@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/job"
 	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func (m *memory) size() string {
@@ -39,9 +40,7 @@ func TestNothingIsRememberedOfWhatIsDeletedMeanwhile(t *testing.T) {
 	held := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "j", UID: "j", ResourceVersion: "1"},
 		Spec: batchv1.JobSpec{Suspend: new(true)}}
 	deleteJob := func() {
-		if err := r.cached.GetIndexer().Delete(held); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, r.cached.GetIndexer().Delete(held))
 		r.jobGone(held)
 	}
 	process := func() {

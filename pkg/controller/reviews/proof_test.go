@@ -309,7 +309,5 @@ func TestAProofWhoseWatchEndedIsKeptWithoutError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	proof.Watch(ctx)
-	if err := proof.Keep(ctx); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, proof.Keep(ctx))
 }

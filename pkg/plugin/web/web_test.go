@@ -233,9 +233,7 @@ func serve(t *testing.T, c *cluster) *browser {
 	go func() { served <- s.Serve(ctx, listener) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, <-served)
 	})
 	jar, _ := cookiejar.New(nil)
 	return &browser{Client: &http.Client{Jar: jar}, t: t, server: s, url: "http://" + s.Hosts[0]}

@@ -214,9 +214,7 @@ func TestTheOnlyReplicaWaitsWhileAnotherHoldsTheLease(t *testing.T) {
 		t.Errorf("the second one works, and says %q", says(second))
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, <-ended)
 }
 
 // No other replica could take over, and an exit would only restart this one.

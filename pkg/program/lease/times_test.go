@@ -12,13 +12,12 @@ import (
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/pkg/program/settings"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestLeaseTimesLeaveRoomForTheLastWrite(t *testing.T) {
 	defaults := defaultTimes()
-	if err := errors.Join(defaults.checkDuration(), defaults.validate()); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, errors.Join(defaults.checkDuration(), defaults.validate()))
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) time.Duration {
 			return rapid.OneOf(

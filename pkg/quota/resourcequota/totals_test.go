@@ -65,9 +65,8 @@ func TestASumThatIsTooLargeIsReportedAndIsTheLargestRequest(t *testing.T) {
 	b := New(resources.NewNames())
 	half, err := Weigh(Pods{Count: 1, Requests: corev1.ResourceList{"memory": *resource.NewQuantity(resources.MaxRequest/2+1, resource.BinarySI)}})
 	require.NoError(t, err)
-	if _, err := b.Vector(half); err != nil {
-		t.Error(err)
-	}
+	_, err = b.Vector(half)
+	require.NoError(t, err)
 	vector, err := b.Vector(half, half)
 	require.ErrorSays(t, err, "memory: the sum of the requests exceeds the largest possible request")
 	if !slices.ContainsFunc(vector, func(a resources.Amount) bool { return a.Value == resources.MaxRequest }) {

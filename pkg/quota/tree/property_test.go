@@ -10,6 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // probe is a demand that is requested again after every step.
@@ -105,9 +106,7 @@ func TestCheckFindsWhatIsNotInTheBooks(t *testing.T) {
 	if want := "quota root: 1 of kube-queue/max-jobs is counted as used, but the sum of what is charged is 0"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if err := f.Check([]tree.Charged{{Group: g, Charge: quota.Charge{Demand: d}}}); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, f.Check([]tree.Charged{{Group: g, Charge: quota.Charge{Demand: d}}}))
 	other := build(t, "1", node("root", "a", "")).group("a")
 	if err := f.Check([]tree.Charged{{Group: g, Charge: quota.Charge{Demand: d}}, {Group: other}}); err == nil {
 		t.Error("a charge to another tree goes unnoticed")

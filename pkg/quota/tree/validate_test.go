@@ -199,10 +199,9 @@ func TestTreesThatAreTooDeepAreInvalid(t *testing.T) {
 		}
 		return n
 	}
-	if _, _, err := tree.New(resources.NewNames(), chain(100), tree.Options{}); err != nil {
-		t.Error(err)
-	}
-	_, _, err := tree.New(resources.NewNames(), chain(5000), tree.Options{})
+	_, _, err := tree.New(resources.NewNames(), chain(100), tree.Options{})
+	require.NoError(t, err)
+	_, _, err = tree.New(resources.NewNames(), chain(5000), tree.Options{})
 	if err == nil || !strings.HasSuffix(err.Error(), "the tree has more than 100 levels; remove the levels below this node") {
 		t.Error("a tree of 5000 levels is accepted")
 	}
@@ -215,9 +214,8 @@ func TestATreeIsBuiltInTimeProportionalToItsNodes(t *testing.T) {
 		root.Children = append(root.Children, withMin("cpu=1", node(fmt.Sprint("n", i), "", "")))
 	}
 	start := time.Now()
-	if _, _, err := tree.New(resources.NewNames(), root, tree.Options{}); err != nil {
-		t.Error(err)
-	}
+	_, _, err := tree.New(resources.NewNames(), root, tree.Options{})
+	require.NoError(t, err)
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("it took %v", took)
 	}

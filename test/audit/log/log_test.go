@@ -112,9 +112,7 @@ func TestWaitForFindsTheMarker(t *testing.T) {
 	for _, part := range []string{raw[:100], raw[100 : len(raw)-5], raw[len(raw)-5:]} {
 		appendTo(t, path, part)
 	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, <-done)
 }
 
 func TestWaitForGivesUp(t *testing.T) {

@@ -331,9 +331,8 @@ func TestWhatAnAdmissionCheckMaySpecify(t *testing.T) {
 func TestTheControllerOfACheckIsImmutable(t *testing.T) {
 	kubectl(t, "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: AdmissionCheck, metadata: {name: fixed}, spec: {controllerName: example.com/a}}", "create", "-f", "-")
 	t.Cleanup(func() {
-		if _, err := cluster.Kubectl(context.Background(), "delete", "admissioncheck", "fixed"); err != nil {
-			t.Error(err)
-		}
+		_, err := cluster.Kubectl(context.Background(), "delete", "admissioncheck", "fixed")
+		must(t, err)
 	})
 	_, err := cluster.Kubectl(t.Context(), "patch", "admissioncheck", "fixed", "--type=merge", "-p", `{"spec": {"controllerName": "example.com/b"}}`)
 	wantError(t, err, "controllerName is immutable; create another AdmissionCheck")

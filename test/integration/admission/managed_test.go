@@ -119,9 +119,8 @@ func olderThanTheLabel(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 func TestJobsOfAManagedNamespaceAreHeldWithAnyOrderOfPolicies(t *testing.T) {
 	ns := managedNamespace(t)
 	t.Cleanup(func() {
-		if _, err := cluster.Kubectl(context.Background(), "delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", "test-round"); err != nil {
-			t.Error(err)
-		}
+		_, err := cluster.Kubectl(context.Background(), "delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", "test-round")
+		must(t, err)
 	})
 	batch := batchJob(t)
 	const labelled = `{metadata: {labels: {a: b}}}`

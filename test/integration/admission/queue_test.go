@@ -44,9 +44,8 @@ func TestWideColumns(t *testing.T) {
 	must(t, err)
 	kubectl(t, "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: AdmissionCheck, metadata: {name: shown}, spec: {controllerName: example.com/a}}", "create", "-f", "-")
 	t.Cleanup(func() {
-		if _, err := cluster.Kubectl(context.Background(), "delete", "admissioncheck", "shown"); err != nil {
-			t.Error(err)
-		}
+		_, err := cluster.Kubectl(context.Background(), "delete", "admissioncheck", "shown")
+		must(t, err)
 	})
 	for resource, want := range map[string]string{
 		"queueunits":      "NAME QUEUE PHASE REASON PRIORITY KIND REQUESTS AGE QUOTA MESSAGE",

@@ -39,11 +39,7 @@ func TestWithoutTheUnitPolicyEditorsMayOnlyReadUnits(t *testing.T) {
 	wantError(t, err, "")
 	_, err = cluster.Kubectl(t.Context(), "delete", "-f", filepath.Join(cluster.Repository, "deploy", "policies", "queueunits.yaml"))
 	must(t, err)
-	t.Cleanup(func() {
-		if err := cluster.Install(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, cluster.Install(context.Background())) })
 	eventually(t, "the role of editors permits no write", func(ctx context.Context) error {
 		for _, right := range []struct{ verb, resource string }{
 			{"create", "queueunits"}, {"patch", "queueunits"}, {"update", "queueunits"}, {"delete", "queueunits"}, {"deletecollection", "queueunits"},

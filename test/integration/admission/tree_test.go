@@ -34,11 +34,8 @@ func tree(root string) string {
 // deleteTree removes the tree that a test has applied.
 func deleteTree(t *testing.T) {
 	t.Cleanup(func() {
-		err := objects(t).Resource(treeResource).Namespace(quotav1beta1.TreeNamespace).
-			Delete(context.Background(), "elasticquotatree", metav1.DeleteOptions{})
-		if err != nil {
-			t.Error(err)
-		}
+		must(t, objects(t).Resource(treeResource).Namespace(quotav1beta1.TreeNamespace).
+			Delete(context.Background(), "elasticquotatree", metav1.DeleteOptions{}))
 	})
 }
 
@@ -153,9 +150,8 @@ func withoutTreeWebhook(t *testing.T) {
 	must(t, all.Delete(t.Context(), found.Name, metav1.DeleteOptions{}))
 	t.Cleanup(func() {
 		found.ResourceVersion = ""
-		if _, err := all.Create(context.Background(), found, metav1.CreateOptions{}); err != nil {
-			t.Error(err)
-		}
+		_, err := all.Create(context.Background(), found, metav1.CreateOptions{})
+		must(t, err)
 	})
 }
 

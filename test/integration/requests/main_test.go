@@ -78,9 +78,7 @@ func begin(t *testing.T, ranges ...string) *namespace {
 	}, metav1.CreateOptions{})
 	must(t, err)
 	t.Cleanup(func() {
-		if err := client.CoreV1().Namespaces().Delete(context.Background(), created.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
+		must(t, client.CoreV1().Namespaces().Delete(context.Background(), created.Name, metav1.DeleteOptions{}))
 	})
 	n := &namespace{name: created.Name, classes: classes(t)}
 	for i, items := range ranges {

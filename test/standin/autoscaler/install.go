@@ -35,9 +35,7 @@ func ForTest(t testing.TB, cluster *clustertest.Cluster) *Autoscaler {
 	go func() { ended <- a.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, <-ended)
 	})
 	return a
 }

@@ -65,9 +65,8 @@ func (r *running) ready(t *testing.T) *cluster.Ready {
 		t.Fatalf("%v in %s", err, line)
 	}
 	for _, path := range []string{ready.Kubeconfig, ready.Data, ready.AuditLog, ready.Kubectl, ready.Logs} {
-		if _, err := os.Stat(path); err != nil {
-			t.Error(err)
-		}
+		_, err = os.Stat(path)
+		require.NoError(t, err)
 	}
 	return ready
 }

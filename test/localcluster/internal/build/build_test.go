@@ -86,9 +86,8 @@ func TestGOFLAGSOfTheCallerAreIgnored(t *testing.T) {
 	dirs, err := builder.Ensure(context.Background(), []Component{component})
 	require.NoError(t, err)
 	for _, name := range []string{"hello", "world"} {
-		if _, err := os.Stat(filepath.Join(dirs[0], name)); err != nil {
-			t.Error(err)
-		}
+		_, err = os.Stat(filepath.Join(dirs[0], name))
+		require.NoError(t, err)
 	}
 
 	out.Reset()
@@ -125,9 +124,8 @@ func TestConcurrentBuildsWait(t *testing.T) {
 	}
 	require.Says(t, "the output", out.String(), "waiting for another build to finish ...")
 	release()
-	if _, err := builder.Ensure(context.Background(), []Component{component}); err != nil {
-		t.Error(err)
-	}
+	_, err = builder.Ensure(context.Background(), []Component{component})
+	require.NoError(t, err)
 }
 
 // checkOnlyResults fails if the cache contains more than its lock and results.

@@ -135,9 +135,8 @@ func TestPrepareEmptiesOnlyFoldersOfClusters(t *testing.T) {
 	require.NoError(t, os.WriteFile(precious, nil, 0o600))
 	_, err := folder.Prepare(DefaultConfig())
 	require.ErrorSays(t, err, "not created by localcluster")
-	if _, err := os.Stat(precious); err != nil {
-		t.Error(err)
-	}
+	_, err = os.Stat(precious)
+	require.NoError(t, err)
 
 	folder = Folder(filepath.Join(t.TempDir(), "new"))
 	for range 2 {
