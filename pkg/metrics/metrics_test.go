@@ -63,8 +63,7 @@ func TestDefinitionsKeepToTheRulesOfPrometheus(t *testing.T) {
 func TestAProgramShowsWhatIsDefinedForItAndNoMore(t *testing.T) {
 	for _, program := range []string{ControllerProgram, ExtensionsProgram, "another"} {
 		r := New(program, "v1.2.3")
-		shown := strings.Join(scrape(t, r), "\n")
-		require.Says(t, program, shown, `kube_queue_build_info{go_version="`, `program="`+program+`",version="v1.2.3"} 1`)
+		require.Says(t, program, strings.Join(scrape(t, r), "\n"), `kube_queue_build_info{go_version="`, `program="`+program+`",version="v1.2.3"} 1`)
 		for _, d := range Definitions() {
 			_, counter := r.counters[d.Name]
 			_, gauge := r.gauges[d.Name]

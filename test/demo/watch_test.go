@@ -46,6 +46,5 @@ func TestAFailedJobEndsTheDemo(t *testing.T) {
 		Status: v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseFailed}}
 	require.NoError(t, store.Add(failed))
 	w := &watch{units: store}
-	err := w.waitFor(t.Context(), []state{{job: jobName{"default", "pi"}, phase: v1alpha1.PhaseSucceeded}})
-	require.ErrorSays(t, err, "Job default/pi failed")
+	require.ErrorSays(t, w.waitFor(t.Context(), []state{{job: jobName{"default", "pi"}, phase: v1alpha1.PhaseSucceeded}}), "Job default/pi failed")
 }

@@ -142,8 +142,7 @@ func TestAFileThatIsWrongIsRefusedWithFileFieldAndWhatIsKnown(t *testing.T) {
 }
 
 func TestAFileThatIsNotThereIsRefused(t *testing.T) {
-	err := (&thing{}).declare().Read([]string{"--config=/no/such/file"}, nil)
-	require.ErrorSays(t, err, "--config: open /no/such/file")
+	require.ErrorSays(t, (&thing{}).declare().Read([]string{"--config=/no/such/file"}, nil), "--config: open /no/such/file")
 }
 
 func TestWhatAFlagAddsUpCountsAlone(t *testing.T) {

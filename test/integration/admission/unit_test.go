@@ -336,8 +336,7 @@ func TestTheUnitOfAReleasedJobIsNotDeletedByHand(t *testing.T) {
 			}
 			for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
 				t.Run(fmt.Sprint(actor, " deletes the unit ", name, " with policy ", policy), func(t *testing.T) {
-					err := unitsAs(t, who[actor], ns).Delete(t.Context(), name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: &policy})
-					wantError(t, err, want)
+					wantError(t, unitsAs(t, who[actor], ns).Delete(t.Context(), name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: &policy}), want)
 				})
 			}
 		}
@@ -346,12 +345,10 @@ func TestTheUnitOfAReleasedJobIsNotDeletedByHand(t *testing.T) {
 		makeUnit(t, who, ns, unit("ended-workflow", "argoproj.io/v1alpha1", "Workflow"))
 		prepare(t, who, ns, "ended-workflow")
 		patchStatus(t, who["controller"], ns, "ended-workflow", `{"status": {"phase": "Succeeded"}}`)
-		err := unitsAs(t, who["editor"], ns).Delete(t.Context(), "ended-workflow", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
-		wantError(t, err, "the QueueUnit holds quota for Workflow")
+		wantError(t, unitsAs(t, who["editor"], ns).Delete(t.Context(), "ended-workflow", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}), "the QueueUnit holds quota for Workflow")
 	})
 	t.Run("an administrator deletes it among others", func(t *testing.T) { // other users may not delete collections at all
-		err := unitsAs(t, who["administrator"], ns).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=released-job"})
-		wantError(t, err, instead)
+		wantError(t, unitsAs(t, who["administrator"], ns).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=released-job"}), instead)
 	})
 }
 
