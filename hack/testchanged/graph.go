@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,12 +19,9 @@ const (
 	listFormat = `{{.ImportPath}};{{join .Deps ";"}}`
 )
 
-// node is a package: what it and its test binary import, directly or indirectly, and the files and folders that its
-// tests read. tests is nil if it has no tests.
-type node struct{ imports, tests, reads []string }
-
-// graph maps folders to packages. Folders and files are relative to the repository.
-type graph map[string]*node
+// graph maps packages to what they import, directly or indirectly. A test binary is the package FOLDER.test. Folders
+// and files are relative to the repository.
+type graph map[string][]string
 
 // change holds changed files. built are the packages with changed files other than tests, and tested are the packages
 // with any changed file.
@@ -48,21 +46,23 @@ func (g graph) changeOf(files []string) change {
 	return c
 }
 
-// broken returns the packages whose tests a change can break and why: those that changed, then those
+// broken returns the folders whose tests a change can break and why: those that changed, then those
 // that import these, then those that read changed files.
-func (g graph) broken(c change) (folders []string, why map[string]string) {
+func (g graph) broken(c change, folders []string, reads func(folder string) []string) (broken []string, why map[string]string) {
 	why = map[string]string{}
-	for folder, n := range g {
-		if n.tests == nil {
+	for _, folder := range folders {
+		tests := g[folder+".test"]
+		if tests == nil {
 			continue
 		}
+		read := reads(folder)
 		for _, file := range c.files {
-			if slices.ContainsFunc(n.reads, func(r string) bool { return r == "." || r == file || strings.HasPrefix(file, r+"/") }) {
+			if slices.ContainsFunc(read, func(r string) bool { return r == "." || r == file || strings.HasPrefix(file, r+"/") }) {
 				why[folder] = "reads " + file
 			}
 		}
-		if i := slices.IndexFunc(n.tests, func(imported string) bool { return c.built[imported] }); i >= 0 {
-			why[folder] = "imports " + n.tests[i]
+		if i := slices.IndexFunc(tests, func(imported string) bool { return c.built[imported] }); i >= 0 {
+			why[folder] = "imports " + tests[i]
 		}
 		if c.tested[folder] {
 			why[folder] = "changed"
@@ -73,17 +73,14 @@ func (g graph) broken(c change) (folders []string, why map[string]string) {
 	}), why
 }
 
-// parse returns the packages in the output of go list -test.
+// parse returns the packages in the output of go list -test. It leaves out what else it lists: packages as compiled
+// for a test binary, such as "pkg/queue [pkg/queue.test]".
 func parse(list string) graph {
 	g := graph{}
 	for line := range strings.Lines(list) {
 		fields := strings.Split(strings.TrimSpace(line), ";")
-		folder, binary := strings.CutSuffix(strings.TrimPrefix(fields[0], module), ".test")
-		if strings.Contains(folder, " ") { // a package as compiled for a test binary
+		if strings.Contains(fields[0], " ") {
 			continue
-		}
-		if g[folder] == nil {
-			g[folder] = &node{}
 		}
 		deps := []string{modules}
 		for _, dep := range fields[1:] {
@@ -91,11 +88,7 @@ func parse(list string) graph {
 				deps = append(deps, strings.Fields(dep)[0])
 			}
 		}
-		if binary {
-			g[folder].tests = deps
-		} else {
-			g[folder].imports = deps
-		}
+		g[strings.TrimPrefix(fields[0], module)] = deps
 	}
 	return g
 }
@@ -103,35 +96,15 @@ func parse(list string) graph {
 // upward matches a path in a test that is its folder or leads out of it.
 var upward = regexp.MustCompile(`"(\.|\.\.(/[^"]*)?)"`)
 
-// use adds to the packages what their tests use without importing it. Unit tests run no program.
-func (g graph) use(unit map[string]bool) error {
-	for folder, n := range g {
-		files, _ := os.ReadDir(folder)
-		for _, file := range files {
-			if !strings.HasSuffix(file.Name(), "_test.go") {
-				continue
-			}
-			text, err := os.ReadFile(path.Join(folder, file.Name()))
-			if err != nil {
-				return err
-			}
-			// The arguments of filepath.Join("..", "..") are a path too.
-			for _, m := range upward.FindAllStringSubmatch(strings.ReplaceAll(string(text), `", "`, "/"), -1) {
-				n.reads = append(n.reads, path.Join(folder, m[1]))
-			}
-		}
-		if n.tests == nil || unit[folder] {
-			continue
-		}
-		for _, of := range append(slices.Clone(n.tests), folder) {
-			for _, used := range uses[of] {
-				if program := g[used]; program == nil {
-					n.reads = append(n.reads, used)
-				} else {
-					n.tests = slices.Concat(n.tests, []string{used}, program.imports)
-				}
-			}
+// reads returns the files and folders that the tests in a folder read.
+func reads(folder string) (read []string) {
+	tests, _ := filepath.Glob(folder + "/*_test.go")
+	for _, test := range tests {
+		text, _ := os.ReadFile(test) // without it, go test fails
+		// The arguments of filepath.Join("..", "..") are a path too.
+		for _, m := range upward.FindAllStringSubmatch(strings.ReplaceAll(string(text), `", "`, "/"), -1) {
+			read = append(read, path.Join(folder, m[1]))
 		}
 	}
-	return nil
+	return read
 }

@@ -1,10 +1,9 @@
 // Command testchanged runs the tests that a change can break: the unit tests of all packages that changed, that import
 // a changed one, or whose tests read a changed file. Then, as long as the budget lasts, it runs the tests with a
-// cluster that rules.go names. At the end, it names what is left to make test.
+// cluster that rules.go names. It leaves all others to make test.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -44,41 +42,33 @@ func run(ctx context.Context, started time.Time) error {
 	}
 	packages, listErr := output(ctx, "go", "list", "-test", "-f", listFormat, "./...")
 	units, unitErr := output(ctx, append([]string{"go", "list"}, flag.Args()...)...)
-	g := parse(packages)
-	unit := map[string]bool{}
-	for _, name := range strings.Fields(units) {
-		unit[strings.TrimPrefix(name, module)] = true
-	}
-	if err := errors.Join(listErr, unitErr, g.use(unit)); err != nil {
+	if err := errors.Join(listErr, unitErr); err != nil {
 		return err
 	}
 	fmt.Printf("%d files changed since %s\n", len(files), since)
+	g, unit := parse(packages), strings.Fields(strings.ReplaceAll(units, module, ""))
 	c := g.changeOf(files)
-	folders, why := g.broken(c)
+	folders, why := g.broken(c, unit, reads)
 	command := "go test"
 	for _, folder := range folders {
-		if unit[folder] {
-			command += " ./" + folder
-			fmt.Printf("  %s (%s)\n", folder, why[folder])
-		}
+		command += " ./" + folder
+		fmt.Printf("  %s (%s)\n", folder, why[folder])
 	}
 	steps := g.steps(c, unit)
 	for _, s := range steps {
 		fmt.Printf("  go test %s (about %d s, if the time suffices)\n", s.args, s.seconds)
 	}
-	if strings.Contains(command, "./") {
+	if len(folders) > 0 {
 		err = execute(ctx, command)
 	}
-	var ran map[string]bool
 	if err == nil { // no clusters after a failed unit test
-		ran, err = runSteps(ctx, steps, started.Add(budget))
+		err = runSteps(ctx, steps, started.Add(budget))
 	}
 	result := "passed"
 	if err != nil {
 		result = "FAILED"
 	}
-	left := slices.DeleteFunc(folders, func(folder string) bool { return unit[folder] || ran["./"+folder] })
-	fmt.Printf("left to make test: %s\n%s in %v\n", cmp.Or(strings.Join(left, " "), "nothing"), result, time.Since(started).Round(time.Second))
+	fmt.Printf("%s in %v\n", result, time.Since(started).Round(time.Second))
 	return err
 }
 
@@ -111,11 +101,10 @@ func output(ctx context.Context, command ...string) (string, error) {
 	return string(out), err
 }
 
-// runSteps runs the steps that can end before the deadline, two at a time, and returns those that ended.
-func runSteps(ctx context.Context, steps []step, deadline time.Time) (ran map[string]bool, err error) {
+// runSteps runs the steps that can end before the deadline, two at a time.
+func runSteps(ctx context.Context, steps []step, deadline time.Time) (err error) {
 	within, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	ran = map[string]bool{}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	slots := make(chan struct{}, 2)
@@ -130,7 +119,7 @@ func runSteps(ctx context.Context, steps []step, deadline time.Time) (ran map[st
 			failure := execute(within, "go test "+s.args+" -short -count=1 -timeout=10m")
 			mu.Lock()
 			if within.Err() == nil {
-				ran[s.args], err = true, errors.Join(err, failure)
+				err = errors.Join(err, failure)
 			} else {
 				fmt.Println("stopped before its end: go test", s.args)
 			}
@@ -139,7 +128,7 @@ func runSteps(ctx context.Context, steps []step, deadline time.Time) (ran map[st
 		})
 	}
 	all.Wait()
-	return ran, errors.Join(err, ctx.Err())
+	return errors.Join(err, ctx.Err())
 }
 
 // execute prints a command as for a shell, and runs it. When the context ends, so do all processes of the command.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -53,16 +54,6 @@ var rules = []rule{
 	{program: "cmd/kube-queue-simulator", steps: []step{{"./test/traces", 30}}},
 }
 
-// uses lists, for tests that import a package, the programs that they build and the folders that they read.
-var uses = map[string][]string{
-	"test/clustertest":        {"deploy", "test/localcluster"},
-	"test/harness":            {"cmd/kube-queue-controller", "cmd/job-extensions", "test/acceptance"},
-	"test/perf/rig":           {"cmd/kube-queue-controller", "cmd/job-extensions"},
-	"test/integration/plugin": {"cmd/kubectl-kube_queue"},
-	"test/docs/cluster":       {"cmd/kubectl-kube_queue", "cmd/kube-queue-simulator", "docs", "README.md"},
-	"test/chart":              {"charts"},
-}
-
 // operator returns the life of a job of each kind of an operator.
 func operator(name string) []step {
 	return []step{{"./test/frameworks -run '^TestFrameworks$/^" + name + "$'", 90}}
@@ -76,11 +67,10 @@ func (r rule) names(file string) bool {
 
 // steps returns the steps for a change: the changed packages that have no unit tests, then those of
 // the rules.
-func (g graph) steps(c change, unit map[string]bool) []step {
+func (g graph) steps(c change, unit []string) []step {
 	var steps []step
-	folders, why := g.broken(c)
-	for _, folder := range folders {
-		if why[folder] == "changed" && !unit[folder] {
+	for _, folder := range slices.Sorted(maps.Keys(c.tested)) {
+		if g[folder+".test"] != nil && !slices.Contains(unit, folder) {
 			steps = append(steps, step{"./" + folder, unknown})
 		}
 	}
@@ -90,7 +80,7 @@ func (g graph) steps(c change, unit map[string]bool) []step {
 	for _, r := range rules {
 		fits := slices.ContainsFunc(c.files, r.names)
 		if r.program != "" {
-			fits = slices.ContainsFunc(append(g[r.program].imports, r.program), func(f string) bool { return c.built[f] && !named(f) })
+			fits = slices.ContainsFunc(append(g[r.program], r.program), func(f string) bool { return c.built[f] && !named(f) })
 		}
 		for _, s := range r.steps {
 			whole, _, _ := strings.Cut(s.args, " ")
