@@ -31,8 +31,7 @@ The measurements are in the folder $` + folderVariable + `.
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) && exit.ExitCode() > 0 {
+		if exit, is := errors.AsType[*exec.ExitError](err); is && exit.ExitCode() > 0 {
 			os.Exit(exit.ExitCode())
 		}
 		fmt.Fprintln(os.Stderr, "testprofile:", err)

@@ -135,8 +135,7 @@ func listed(ctx context.Context) ([]operator, error) {
 // output runs a command. The error includes the command's stderr.
 func output(cmd *exec.Cmd) ([]byte, error) {
 	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
 		err = fmt.Errorf("%w\n%s", err, exit.Stderr)
 	}
 	if err != nil {

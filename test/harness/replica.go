@@ -66,8 +66,7 @@ func (r *Replica) Start() *Replica {
 func (r *Replica) WaitLost(timeout time.Duration) {
 	r.t.Helper()
 	Eventually(r.t, timeout, r.Label+" exits after it has lost its lease", func() (bool, string) { return r.HasEnded(), "it runs" })
-	var exit *exec.ExitError
-	if !errors.As(r.Err(), &exit) || exit.ExitCode() != 1 {
+	if exit, is := errors.AsType[*exec.ExitError](r.Err()); !is || exit.ExitCode() != 1 {
 		r.t.Errorf("%s ended with %v, want status 1; see %s", r.Label, r.Err(), r.Log.Name())
 	}
 	r.cmd = nil

@@ -113,8 +113,7 @@ func Damage(t *testing.T, convert Convert) {
 				if err == nil {
 					_, err = convert(slices.Concat(documents[:i], read, documents[i+1:]))
 				}
-				var invalid *migration.InputError
-				if err != nil && !errors.As(err, &invalid) {
+				if _, invalid := errors.AsType[*migration.InputError](err); err != nil && !invalid {
 					t.Errorf("%s: %s with another %s: %v", input, d.Name(), path, err)
 				}
 			})

@@ -76,8 +76,7 @@ func platform(ctx context.Context, c Component, dir string) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
 		return "", fmt.Errorf("go env in %s: %w\n%s", dir, err, bytes.TrimSpace(exit.Stderr))
 	}
 	if err != nil {

@@ -56,8 +56,7 @@ func Main(args []string, world Surroundings) int {
 	if !errors.Is(err, errQuiet) {
 		fmt.Fprintf(world.Err, "localcluster: %v\n", err)
 	}
-	var usage usageError
-	if errors.As(err, &usage) {
+	if _, is := errors.AsType[usageError](err); is {
 		return 2
 	}
 	return 1

@@ -46,8 +46,7 @@ func (p Ports) address(name string) string {
 
 // lostPort returns the part that exited because its port was in use, according to the end of its log.
 func lostPort(err error) (part string, lost bool) {
-	var crashed *crash
-	if errors.As(err, &crashed) && strings.Contains(crashed.logEnd, "address already in use") {
+	if crashed, is := errors.AsType[*crash](err); is && strings.Contains(crashed.logEnd, "address already in use") {
 		return crashed.part, true
 	}
 	return "", false

@@ -63,8 +63,7 @@ func (s *Supervisor) startProgram(ctx context.Context, program Program) error {
 	ctx, cancel := readyWithin(ctx, programDeadline)
 	defer cancel()
 	err := s.run(ctx, p)
-	var crashed *crash
-	if err != nil && !errors.As(err, &crashed) && !errors.Is(err, errNameTaken) {
+	if _, crashed := errors.AsType[*crash](err); err != nil && !crashed && !errors.Is(err, errNameTaken) {
 		// A program that did not become ready is stopped.
 		return errors.Join(err, s.stopProgram(program.Name))
 	}

@@ -71,8 +71,7 @@ func (d *rayDashboard) answer(w http.ResponseWriter, r *http.Request, answer fun
 	out, err := answer(r.WithContext(ctx))
 	if err != nil {
 		code := http.StatusBadGateway
-		var refused *refusal
-		if errors.As(err, &refused) {
+		if refused, is := errors.AsType[*refusal](err); is {
 			code = refused.code
 		}
 		d.log.Printf("%s %s%s: %d %v", r.Method, r.Host, r.URL.Path, code, err)
