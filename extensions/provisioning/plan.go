@@ -129,7 +129,7 @@ func (in Input) meta(name string) metav1.ObjectMeta {
 		Labels: map[string]string{wellknown.UnitUIDLabel: string(in.Unit.UID), wellknown.CheckLabel: in.Check},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "QueueUnit",
-			Name: in.Unit.Name, UID: in.Unit.UID, Controller: ptr.To(true),
+			Name: in.Unit.Name, UID: in.Unit.UID, Controller: new(true),
 		}},
 	}
 }
@@ -151,8 +151,7 @@ func Changed(in Input, entry v1alpha1.AdmissionCheckState, request *Request) *An
 	if slices.Equal(needed, request.Spec.PodSets) {
 		return nil
 	}
-	answer := changed(request.Name)
-	return &answer
+	return new(changed(request.Name))
 }
 
 // groupsOf merges the pod sets that need the same nodes.

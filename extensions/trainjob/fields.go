@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 )
 
 // managedBy is the value of spec.managedBy of a TrainJob that Trainer itself runs.
@@ -59,10 +58,10 @@ func (j *TrainJob) DeepCopyObject() runtime.Object {
 	out := *j
 	j.DeepCopyInto(&out.ObjectMeta)
 	if j.Spec.Suspend != nil {
-		out.Spec.Suspend = ptr.To(*j.Spec.Suspend)
+		out.Spec.Suspend = new(*j.Spec.Suspend)
 	}
 	if j.Spec.ManagedBy != nil {
-		out.Spec.ManagedBy = ptr.To(*j.Spec.ManagedBy)
+		out.Spec.ManagedBy = new(*j.Spec.ManagedBy)
 	}
 	out.Status.Conditions = slices.Clone(j.Status.Conditions)
 	return &out

@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -68,7 +67,7 @@ func (w *Workflow) DeepCopyObject() runtime.Object {
 	out := *w
 	w.DeepCopyInto(&out.ObjectMeta)
 	if w.Spec.Suspend != nil {
-		out.Spec.Suspend = ptr.To(*w.Spec.Suspend)
+		out.Spec.Suspend = new(*w.Spec.Suspend)
 	}
 	out.Spec.Templates = slices.Clone(w.Spec.Templates)
 	return &out

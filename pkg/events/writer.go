@@ -257,8 +257,7 @@ func (w *Writer) begin(ctx context.Context, key types.NamespacedName) (due *entr
 			return nil, false
 		}
 	}
-	now := *e
-	return &now, probe
+	return new(*e), probe
 }
 
 // done records what was written.

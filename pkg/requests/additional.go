@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	helpers "k8s.io/component-helpers/resource"
-	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -142,7 +141,7 @@ func (a Additional) injected(pod *corev1.Pod, namespace string) *corev1.Pod {
 	if len(resources.Requests) == 0 { // each limit has a request
 		return pod
 	}
-	sidecar := corev1.Container{RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: resources}
+	sidecar := corev1.Container{RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Resources: resources}
 	with := *pod
 	with.Spec.InitContainers = append([]corev1.Container{sidecar}, pod.Spec.InitContainers...)
 	return &with

@@ -136,8 +136,7 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 			Evicted: u.Evicted, Unstoppable: u.Unstoppable, Growth: u.Growth,
 			dequeuedAt: u.dequeuedAt, endsAt: u.endsAt(), Refusal: u.refusalShared(now, shared)}
 		if u.Elastic != nil { // the core changes its own
-			e := *u.Elastic
-			seen.Elastic = &e
+			seen.Elastic = new(*u.Elastic)
 		}
 		if u.assumed || u.Phase == Reserved {
 			seen.dequeuedAt = 0 // it may be that of an earlier admission

@@ -127,8 +127,7 @@ func (l *Env) Patch(resource schema.GroupVersionResource, name, patch string) {
 // Delete deletes an object with background propagation.
 func (l *Env) Delete(resource schema.GroupVersionResource, name string) {
 	l.t.Helper()
-	background := metav1.DeletePropagationBackground
-	Must(l.t, l.Dynamic.Resource(resource).Namespace(l.Namespace).Delete(l.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}))
+	Must(l.t, l.Dynamic.Resource(resource).Namespace(l.Namespace).Delete(l.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 }
 
 // Amounts parses a resource list in YAML.

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/ptr"
 )
 
 const (
@@ -184,7 +183,7 @@ func (p *pod) gone(ctx context.Context) error {
 	}
 	return retry(ctx, func(ctx context.Context) error {
 		err := p.runner.client.CoreV1().Pods(p.object.Namespace).Delete(ctx, p.object.Name, metav1.DeleteOptions{
-			GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &p.object.UID}})
+			GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &p.object.UID}})
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil
 		}

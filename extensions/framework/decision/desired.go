@@ -38,14 +38,14 @@ type Desired struct {
 // DesiredOf computes a unit's spec. It never fails: Invalid contains what is wrong. Related is the job's related
 // object, or nil; fault is the error about the unreadable part of either, if any.
 func DesiredOf(adapter framework.Adapter, job, related framework.Object, cluster Cluster, fault error) *Desired {
-	d := &Desired{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(true), Preemptible: ptr.To(true)}, Parameters: ParametersOf(job)}
+	d := &Desired{Spec: v1alpha1.QueueUnitSpec{Active: new(true), Preemptible: new(true)}, Parameters: ParametersOf(job)}
 	err := fault
 	if err == nil {
 		err = d.fill(adapter, job, related, cluster)
 	}
 	if err != nil {
 		d.Invalid = err.Error()
-		d.Spec.Active = ptr.To(false)
+		d.Spec.Active = new(false)
 	}
 	return d
 }

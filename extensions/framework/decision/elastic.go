@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -183,7 +182,7 @@ func minCounts(adapter framework.Adapter, job framework.Object, pods framework.P
 			count = least
 		}
 		if count = min(count, set.Count); count > 0 { // some of its pods may have succeeded
-			set.MinCount = ptr.To(count)
+			set.MinCount = new(count)
 		}
 	}
 	return ignored, nil

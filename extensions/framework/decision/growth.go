@@ -350,12 +350,12 @@ func (g *Growth) spec(unit *v1alpha1.QueueUnit, set *v1alpha1.PodSet, pods int32
 	grown := *set.DeepCopy()
 	grown.Count, grown.MinCount = pods, nil
 	if pods > 1 {
-		grown.MinCount = ptr.To[int32](1)
+		grown.MinCount = new(int32(1))
 	}
 	return v1alpha1.QueueUnitSpec{
 		ConsumerRef: of.ConsumerRef, Growth: true, PodSets: []v1alpha1.PodSet{grown}, Resource: total,
 		Priority: of.Priority, PriorityClassName: of.PriorityClassName, SubmissionTime: of.SubmissionTime, QuotaName: of.QuotaName,
 		MaximumExecutionTimeSeconds: of.MaximumExecutionTimeSeconds, ExpectedRunTimeSeconds: of.ExpectedRunTimeSeconds,
-		Active: ptr.To(true), Preemptible: ptr.To(ptr.Deref(of.Preemptible, true)), Unstoppable: g.kept,
+		Active: new(true), Preemptible: new(ptr.Deref(of.Preemptible, true)), Unstoppable: g.kept,
 	}, nil
 }

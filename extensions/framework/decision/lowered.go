@@ -2,7 +2,6 @@ package decision
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -107,7 +106,7 @@ func leastSet(set, want *v1alpha1.PodSet) bool {
 	case set.Count == 0:
 		set.MinCount = nil
 	default:
-		set.MinCount = ptr.To(set.Count)
+		set.MinCount = new(set.Count)
 	}
 	return lower
 }

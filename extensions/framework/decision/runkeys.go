@@ -49,7 +49,7 @@ func readSeconds(key string, annotations map[string]string) (*int32, error) {
 	if err != nil || seconds < 1 {
 		return nil, fmt.Errorf("annotation %s must be an integer from 1 to 2147483647 (seconds), not %q", key, text)
 	}
-	return ptr.To(int32(seconds)), nil
+	return new(int32(seconds)), nil
 }
 
 // RunKeysOf returns the keys of the job. The unit's value replaces an unreadable key, so that a typo neither stops a

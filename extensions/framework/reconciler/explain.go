@@ -135,8 +135,7 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 			message = fmt.Sprintf("Not queued, and it runs without quota: label %s assigns the job to Kueue, which is not installed in this cluster; suspend the job and remove the label to queue it here",
 				wellknown.KueueLabel)
 		}
-		event := r.event(o, corev1.EventTypeWarning, wellknown.EventKueueMissing, message, "")
-		return &event, askAgain
+		return new(r.event(o, corev1.EventTypeWarning, wellknown.EventKueueMissing, message, "")), askAgain
 	case o.state.Marked && o.state.Suspended && bypass:
 		run := "unsuspend it"
 		if o.state.Gated { // nothing will open the gate

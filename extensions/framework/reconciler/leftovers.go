@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -74,7 +73,7 @@ func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit, now
 	}
 	err = r.client.QueueUnits(unit.Namespace).Delete(ctx, unit.Name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: &unit.UID},
-		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+		PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return 0, fmt.Errorf("deleting QueueUnit %s/%s, whose job is gone: %w", unit.Namespace, unit.Name, err)

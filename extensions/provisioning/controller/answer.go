@@ -77,8 +77,7 @@ func (c *Controller) configOf(check *v1alpha1.AdmissionCheck) (string, *v1alpha1
 		return "", nil, nil, err
 	}
 	if config == nil {
-		fault := provisioning.Waiting("ProvisioningRequestConfig %q of AdmissionCheck %q does not exist; an administrator must create it", ref.Name, check.Name)
-		return ref.Name, nil, &fault, nil
+		return ref.Name, nil, new(provisioning.Waiting("ProvisioningRequestConfig %q of AdmissionCheck %q does not exist; an administrator must create it", ref.Name, check.Name)), nil
 	}
 	return ref.Name, config, nil, nil
 }

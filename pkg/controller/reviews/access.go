@@ -91,8 +91,7 @@ func (a *access) mayListUnits(namespace string) bool {
 
 func (a *access) once(known **bool, of authorizationv1.ResourceAttributes) bool {
 	if *known == nil {
-		may := a.ask(of)
-		*known = &may
+		*known = new(a.ask(of))
 	}
 	return **known
 }

@@ -31,8 +31,7 @@ type Reader struct {
 
 // NewReader returns a reader that collects its warnings.
 func (c *Cluster) NewReader() *Reader {
-	own := *c
-	r := &Reader{&own, &bytes.Buffer{}}
+	r := &Reader{new(*c), &bytes.Buffer{}}
 	r.ErrOut = r.warnings
 	return r
 }

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -269,7 +268,7 @@ func (q *Question) addNew(name, namespace string, spec v1alpha1.QueueUnitSpec) {
 		unique = fmt.Sprintf("%s (%d)", name, n)
 	}
 	if spec.SubmissionTime == nil {
-		spec.SubmissionTime = ptr.To(metav1.NewMicroTime(q.Now()))
+		spec.SubmissionTime = new(metav1.NewMicroTime(q.Now()))
 	}
 	q.jobs = append(q.jobs, v1alpha1.QueueUnit{Spec: spec, ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: namespace, UID: types.UID(fmt.Sprintf("simulated-%d", len(q.jobs))), ResourceVersion: "1", CreationTimestamp: metav1.NewTime(q.Now())}})

@@ -117,8 +117,7 @@ func (c *Cluster) LastEvent(ctx context.Context, namespace string, job types.UID
 	if len(own) == 0 {
 		return nil, nil
 	}
-	last := slices.MaxFunc(own, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b).Time) })
-	return &last, nil
+	return new(slices.MaxFunc(own, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b).Time) })), nil
 }
 
 func eventTime(e corev1.Event) metav1.Time {

@@ -219,8 +219,7 @@ func (c *cluster) tools() *mcp.Server {
 
 // addTool adds a tool that reads the cluster again for each question.
 func addTool[Q, A any](c *cluster, server *mcp.Server, name, description string, answer func(*answerer, context.Context, Q) (*A, error)) {
-	no := false
-	mcp.AddTool(server, &mcp.Tool{Name: name, Description: description, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &no}},
+	mcp.AddTool(server, &mcp.Tool{Name: name, Description: description, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)}},
 		func(ctx context.Context, _ *mcp.CallToolRequest, question Q) (*mcp.CallToolResult, A, error) {
 			found, err := answer(&answerer{c.NewReader()}, ctx, question)
 			if err != nil {

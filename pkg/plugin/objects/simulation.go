@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -205,7 +204,7 @@ func summaryOf(unit *v1alpha1.QueueUnit, queue string) visibility.UnitSummary {
 		submitted.Time = arrival.Submitted(kinds.ByHand(ref.APIVersion, ref.Kind), at.Time, submitted.Time)
 	}
 	return visibility.UnitSummary{Namespace: unit.Namespace, Name: unit.Name, Kind: unit.Spec.ConsumerRef.Kind, Queue: queue,
-		Phase: string(cmp.Or(unit.Status.Phase, v1alpha1.PhaseEnqueued)), Priority: unit.Spec.Priority, Requests: admitted(unit), SubmissionTime: ptr.To(submitted)}
+		Phase: string(cmp.Or(unit.Status.Phase, v1alpha1.PhaseEnqueued)), Priority: unit.Spec.Priority, Requests: admitted(unit), SubmissionTime: new(submitted)}
 }
 
 // Grouped puts similar units into one group.

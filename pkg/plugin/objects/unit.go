@@ -68,7 +68,7 @@ func Why(read Read, now metav1.MicroTime) *visibility.QueueUnitReviewStatus {
 		status.Message = cmp.Or(read.Down, undecided)
 	}
 	if state := unit.Status.RequeueState; state != nil && state.RequeueAt != nil && unit.Status.Phase == v1alpha1.PhaseBackoff {
-		status.Until = ptr.To(metav1.NewTime(state.RequeueAt.Time))
+		status.Until = new(metav1.NewTime(state.RequeueAt.Time))
 	}
 	if read.Units != nil && ptr.Deref(unit.Spec.Active, true) {
 		placeInQueue(status, read)
@@ -132,10 +132,10 @@ func Summary(u *units.Unit) visibility.UnitSummary {
 	s := visibility.UnitSummary{
 		Namespace: u.Metadata.Namespace, Name: u.Metadata.Name, Kind: u.Spec.ConsumerRef.Kind, Queue: u.Status.Queue,
 		Phase: string(u.Phase()), Reason: wellknown.Reason(u.Status.Reason), Priority: u.Spec.Priority, Requests: requests(u),
-		SubmissionTime: ptr.To(metav1.NewTime(u.Submitted())),
+		SubmissionTime: new(metav1.NewTime(u.Submitted())),
 	}
 	if u.Status.DequeueTime != nil && !u.Phase().Waits() { // a unit that waits again was admitted earlier
-		s.DequeueTime = ptr.To(metav1.NewTime(*u.Status.DequeueTime))
+		s.DequeueTime = new(metav1.NewTime(*u.Status.DequeueTime))
 	}
 	return s
 }

@@ -25,7 +25,7 @@ func (s *Server) lead(ctx context.Context) {
 	address, _ := s.options.advertised() // it was checked at the start
 	for ctx.Err() == nil {
 		again := lookAgain
-		if err := s.point(ctx, []discoveryv1.Endpoint{{Addresses: []string{address.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}}, address); err != nil && ctx.Err() == nil {
+		if err := s.point(ctx, []discoveryv1.Endpoint{{Addresses: []string{address.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}}, address); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Cannot make the Service of the webhooks lead to this replica, retrying", "after", retry)
 			again = retry
 		}
@@ -47,7 +47,7 @@ func (s *Server) point(ctx context.Context, endpoints []discoveryv1.Endpoint, ad
 		ObjectMeta: metav1.ObjectMeta{Name: s.options.Service, Namespace: s.options.Namespace, Labels: map[string]string{
 			discoveryv1.LabelServiceName: s.options.Service, discoveryv1.LabelManagedBy: "kube-queue-controller"}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints,
-		Ports: []discoveryv1.EndpointPort{{Name: ptr.To("webhook"), Port: ptr.To(int32(address.Port()))}},
+		Ports: []discoveryv1.EndpointPort{{Name: new("webhook"), Port: new(int32(address.Port()))}},
 	}
 	if address.Addr().Is6() {
 		wanted.AddressType = discoveryv1.AddressTypeIPv6

@@ -85,8 +85,7 @@ func answer(w http.ResponseWriter, req *http.Request, review Review) (result str
 		if err != nil {
 			return "", fmt.Errorf("encoding a patch: %w", err)
 		}
-		kind := admissionv1.PatchTypeJSONPatch
-		response.Patch, response.PatchType = patch, &kind
+		response.Patch, response.PatchType = patch, new(admissionv1.PatchTypeJSONPatch)
 	}
 	text, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: asked.TypeMeta, Response: response})
 	if err != nil {

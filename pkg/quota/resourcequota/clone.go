@@ -20,8 +20,7 @@ func (b *Backend) Clone(names *resources.Names) quota.Explainer {
 		copied := &group{backend: c, namespace: g.namespace, queue: g.queue, nodes: g.nodes, quotas: make(map[string]*limits, len(g.quotas)),
 			charges: map[*quota.Charge]struct{}{}, charged: maps.Clone(g.charged), unqueued: maps.Clone(g.unqueued)}
 		for name, l := range g.quotas {
-			other := *l
-			copied.quotas[name] = &other
+			copied.quotas[name] = new(*l)
 		}
 		if g.byID != nil {
 			copied.byID = make(map[resources.ID]*space, len(g.byID))

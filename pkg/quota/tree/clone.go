@@ -13,8 +13,7 @@ func (t *Tree) Clone(names *resources.Names) quota.Explainer { return t.copied(n
 // copied returns a copy of the tree with everything charged, reserved and planned. The copies share what never
 // changes.
 func (t *Tree) copied(names *resources.Names) *Tree {
-	planned := *t.plan
-	c := &Tree{names: names, jobs: t.jobs, reserving: t.reserving, reclaims: t.reclaims, note: t.note, plan: &planned,
+	c := &Tree{names: names, jobs: t.jobs, reserving: t.reserving, reclaims: t.reclaims, note: t.note, plan: new(*t.plan),
 		nodes: make([]*node, len(t.nodes)), groups: make([]quota.Group, len(t.groups)), places: t.places, remains: map[*node]*group{},
 		above: t.above, root: t.root, options: t.options}
 	cells, chains := 0, 0
@@ -66,8 +65,7 @@ func clonePlanned(p *planned) *planned {
 	if p == nil {
 		return nil
 	}
-	copied := *p
-	return &copied
+	return new(*p)
 }
 
 // fieldMax and fieldMin are fields of a node.

@@ -94,8 +94,7 @@ func (a *Autoscaler) disrupt(ctx context.Context, pod *corev1.Pod) error {
 	if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
-	now := int64(0)
-	return pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	return pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 }
 
 func isDisruption(condition corev1.PodCondition) bool {

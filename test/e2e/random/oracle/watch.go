@@ -102,8 +102,7 @@ func (r *Record) seePod(p *corev1.Pod, gone bool) {
 		return
 	}
 	uid := string(p.UID)
-	seen := podOf(p)
-	r.add(p, gone, Event{Pod: &seen}, func() {
+	r.add(p, gone, Event{Pod: new(podOf(p))}, func() {
 		r.pods[uid] = p
 		if gone {
 			delete(r.pods, uid)
