@@ -13,12 +13,9 @@ import (
 // started reports whether a Job has had pods, or the JobSet was resumed. The status has
 // no start time.
 func started(status *jobset.JobSetStatus) bool {
-	for _, group := range status.ReplicatedJobsStatus {
-		if group.Active > 0 || group.Ready > 0 || group.Succeeded > 0 || group.Failed > 0 {
-			return true
-		}
-	}
-	return status.Restarts > 0 ||
+	return slices.ContainsFunc(status.ReplicatedJobsStatus, func(group jobset.ReplicatedJobStatus) bool {
+		return group.Active > 0 || group.Ready > 0 || group.Succeeded > 0 || group.Failed > 0
+	}) || status.Restarts > 0 ||
 		apimeta.IsStatusConditionFalse(status.Conditions, string(jobset.JobSetSuspended)) ||
 		apimeta.IsStatusConditionTrue(status.Conditions, string(jobset.JobSetStartupPolicyCompleted))
 }
@@ -26,12 +23,7 @@ func started(status *jobset.JobSetStatus) bool {
 // running reports whether all pods of some Job are ready. An active Job may have pods that wait for a node; a Job
 // without pods is ready immediately, and never active.
 func running(status *jobset.JobSetStatus) bool {
-	for _, group := range status.ReplicatedJobsStatus {
-		if group.Active > 0 && group.Ready > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(status.ReplicatedJobsStatus, func(group jobset.ReplicatedJobStatus) bool { return group.Active > 0 && group.Ready > 0 })
 }
 
 // ready reports whether all pods of the Jobs that the controller must run now are ready or have succeeded. The

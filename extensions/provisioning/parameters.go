@@ -22,10 +22,8 @@ var limitsRunTime = []string{"queued-provisioning.gke.io"}
 // parametersOf returns the parameters of the request of a unit. What the job sets takes precedence over the maximum
 // execution time of the unit, which takes precedence over the config.
 func parametersOf(unit *v1alpha1.QueueUnit, config *v1alpha1.ProvisioningRequestConfigSpec) (map[string]string, error) {
-	all := maps.Clone(config.Parameters)
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, config.Parameters)
 	_, configured := all[runTime]
 	if most := unit.Spec.MaximumExecutionTimeSeconds; most != nil && (configured || slices.Contains(limitsRunTime, config.ProvisioningClassName)) {
 		all[runTime] = strconv.Itoa(int(*most))

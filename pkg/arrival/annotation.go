@@ -16,10 +16,8 @@ func Annotate(annotations map[string]string, after string) map[string]string {
 	if after == "" {
 		return annotations
 	}
-	all := maps.Clone(annotations)
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, annotations)
 	all[wellknown.AfterAnnotation] = after
 	return all
 }

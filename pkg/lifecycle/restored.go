@@ -18,10 +18,8 @@ func Restored(annotations map[string]string, attempt string) map[string]string {
 	if attempt == "" {
 		return annotations
 	}
-	all := maps.Clone(annotations)
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, annotations)
 	all[wellknown.ReleasedAnnotation] = strconv.Itoa(int(attemptOf(attempt)))
 	return all
 }

@@ -13,6 +13,7 @@ package migration
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -142,8 +143,6 @@ func Object(apiVersion, kind, namespace, name string, fields map[string]any) *un
 		metadata["namespace"] = namespace
 	}
 	object := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}
-	for key, value := range fields {
-		object[key] = value
-	}
+	maps.Copy(object, fields)
 	return &unstructured.Unstructured{Object: object}
 }

@@ -18,6 +18,7 @@
 package pods
 
 import (
+	"maps"
 	"slices"
 
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -240,10 +241,7 @@ func (l *Ledger) Changed() []Holder {
 	if len(l.changed) == 0 {
 		return nil
 	}
-	changed := make([]Holder, 0, len(l.changed))
-	for h := range l.changed {
-		changed = append(changed, h)
-	}
+	changed := slices.AppendSeq(make([]Holder, 0, len(l.changed)), maps.Keys(l.changed))
 	clear(l.changed)
 	return changed
 }

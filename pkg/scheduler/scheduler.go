@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -447,11 +448,7 @@ func (e Observed) apply(s *Scheduler, now time.Time) {
 
 // inOrder returns all units, ordered by key.
 func (s *Scheduler) inOrder() []*unit {
-	all := make([]*unit, 0, len(s.units))
-	for _, u := range s.units {
-		all = append(all, u)
-	}
-	return sortByKey(all)
+	return sortByKey(slices.AppendSeq(make([]*unit, 0, len(s.units)), maps.Values(s.units)))
 }
 
 // sortByKey orders the units by key, in place.

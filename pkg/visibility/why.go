@@ -3,6 +3,7 @@ package visibility
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -240,11 +241,7 @@ func (m *Model) holders(answer *visibilityv1alpha1.QueueUnitReviewStatus, lacks 
 	for _, h := range units[:min(len(units), mostHolding)] {
 		answer.HoldingUnits = append(answer.HoldingUnits, m.summary(h.unit))
 	}
-	all := make([]*holding, 0, len(quotas))
-	for _, h := range quotas {
-		all = append(all, h)
-	}
-	slices.SortFunc(all, func(a, b *holding) int { return cmp.Or(slices.Compare(b.by, a.by), strings.Compare(a.Quota, b.Quota)) })
+	all := slices.SortedFunc(maps.Values(quotas), func(a, b *holding) int { return cmp.Or(slices.Compare(b.by, a.by), strings.Compare(a.Quota, b.Quota)) })
 	borrowed := map[string]resources.Vector{}
 	for _, n := range m.view.Usage {
 		borrowed[n.Path] = n.Borrowed

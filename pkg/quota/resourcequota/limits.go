@@ -77,12 +77,7 @@ func scopesOf(object *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequi
 
 // matches reports whether the quota counts pods of the class.
 func (l *limits) matches(class Class) bool {
-	for _, scope := range l.scopes {
-		if !inScope(scope, class) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(l.scopes, func(scope corev1.ScopedResourceSelectorRequirement) bool { return !inScope(scope, class) })
 }
 
 func inScope(scope corev1.ScopedResourceSelectorRequirement, class Class) bool {
