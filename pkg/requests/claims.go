@@ -242,4 +242,8 @@ func (c SharedClaim) addTo(total corev1.ResourceList) error {
 	return within(total)
 }
 
-func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	keys := slices.AppendSeq(make([]K, 0, len(m)), maps.Keys(m))
+	slices.Sort(keys)
+	return keys
+}

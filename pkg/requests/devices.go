@@ -61,7 +61,7 @@ func (r Rules) classOf(name corev1.ResourceName) (class string, is bool) {
 // container shares the devices of other containers only if it requests them by the same name.
 func (r Rules) named(list corev1.ResourceList) (corev1.ResourceList, error) {
 	var devices []corev1.ResourceName
-	for _, name := range sorted(list) {
+	for _, name := range sortedKeys(list) {
 		if _, is := r.classOf(name); is {
 			devices = append(devices, name)
 		}

@@ -74,7 +74,7 @@ type podClaim struct {
 // DevicesOf returns the input of Count for the pod; nil if OfPod is sufficient.
 func (r Rules) DevicesOf(pod *corev1.Pod) *PodDevices {
 	d := &PodDevices{Namespace: pod.Namespace, claims: claimsOf(pod), requests: requestsOf(pod)}
-	fixed := len(r.Classes) == 0 || len(d.claims) == 0 && !slices.ContainsFunc(sorted(d.requests), isDevice)
+	fixed := len(r.Classes) == 0 || len(d.claims) == 0 && !slices.ContainsFunc(sortedKeys(d.requests), isDevice)
 	if _, unmapped := r.named(d.requests); fixed && unmapped == nil {
 		return nil
 	}

@@ -74,7 +74,7 @@ func consistent(pod *corev1.Pod) error {
 			return fmt.Errorf("%s requests %s %s, but its limit is %s; lower the request or raise the limit (a LimitRange may set a default for either)",
 				t.name, amount(t.requests, name), name, amount(t.limits, name))
 		}
-		for _, name := range sorted(t.requests) {
+		for _, name := range sortedKeys(t.requests) {
 			if err := t.checkExclusive(name); err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ func (t target) checkExclusive(name corev1.ResourceName) error {
 
 // exceeds returns a resource that both lists contain and that the first has more of.
 func exceeds(list, most corev1.ResourceList) (corev1.ResourceName, bool) {
-	for _, name := range sorted(list) {
+	for _, name := range sortedKeys(list) {
 		quantity := list[name]
 		if limit, given := most[name]; given && quantity.Cmp(limit) > 0 {
 			return name, true
@@ -140,17 +140,17 @@ func allowed(pod, injected *corev1.Pod, ranges []*corev1.LimitRange) error {
 
 // refusedBy returns which limit the target violates; empty for none.
 func (t target) refusedBy(item *corev1.LimitRangeItem) string {
-	for _, name := range sorted(item.Min) {
+	for _, name := range sortedKeys(item.Min) {
 		if why := t.belowMin(name, item.Min[name]); why != "" {
 			return fmt.Sprintf("%s, but the min is %s", why, amount(item.Min, name))
 		}
 	}
-	for _, name := range sorted(item.Max) {
+	for _, name := range sortedKeys(item.Max) {
 		if why := t.aboveMax(name, item.Max[name]); why != "" {
 			return fmt.Sprintf("%s, but the max is %s", why, amount(item.Max, name))
 		}
 	}
-	for _, name := range sorted(item.MaxLimitRequestRatio) {
+	for _, name := range sortedKeys(item.MaxLimitRequestRatio) {
 		if t.aboveRatio(name, item.MaxLimitRequestRatio[name]) {
 			return fmt.Sprintf("has a %s limit of %s and a request of %s, but the maxLimitRequestRatio is %s",
 				name, amount(t.limits, name), amount(t.requests, name), amount(item.MaxLimitRequestRatio, name))

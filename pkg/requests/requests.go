@@ -112,7 +112,7 @@ func Created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster
 // Declared checks the requests of one pod that the owner of a job has declared, and adds
 // the default types of its devices.
 func Declared(list corev1.ResourceList, rules Rules) (corev1.ResourceList, error) {
-	for _, name := range sorted(list) {
+	for _, name := range sortedKeys(list) {
 		if quantity := list[name]; quantity.Sign() < 0 {
 			return nil, fmt.Errorf("the amount of %s must be 0 or more, not %s", name, quantity.String())
 		}
@@ -159,7 +159,7 @@ func addUnchecked(total, more corev1.ResourceList) {
 // within checks that each quantity can be written, read and counted in 64 bits: CPU in
 // thousandths, everything else in whole units.
 func within(list corev1.ResourceList) error {
-	for _, name := range sorted(list) {
+	for _, name := range sortedKeys(list) {
 		most := resource.NewQuantity(math.MaxInt64, resource.DecimalSI)
 		if name == corev1.ResourceCPU {
 			most = resource.NewMilliQuantity(math.MaxInt64, resource.DecimalSI)
@@ -188,7 +188,7 @@ func check(spec *corev1.PodSpec) error {
 
 func checkResources(where string, resources corev1.ResourceRequirements, is func(corev1.ResourceName) bool) error {
 	for _, list := range []corev1.ResourceList{resources.Requests, resources.Limits} {
-		for _, name := range sorted(list) {
+		for _, name := range sortedKeys(list) {
 			if quantity := list[name]; quantity.Sign() < 0 {
 				return fmt.Errorf("%s: the amount of %s must be 0 or more, not %s", where, name, quantity.String())
 			}
@@ -199,13 +199,4 @@ func checkResources(where string, resources corev1.ResourceRequirements, is func
 		}
 	}
 	return nil
-}
-
-func sorted(list corev1.ResourceList) []corev1.ResourceName {
-	names := make([]corev1.ResourceName, 0, len(list))
-	for name := range list {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
