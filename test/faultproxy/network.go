@@ -54,27 +54,21 @@ func (n *network) Accept() (net.Conn, error) {
 }
 
 func (n *network) cut(how Cut) {
-	n.mu.Lock()
-	n.state = how
-	var broken []*link
-	for l := range n.links {
+	n.change(how, func(l *link) bool {
 		l.lost.Store(true)
-		if how == Refuse {
-			broken = append(broken, l)
-		}
-	}
-	n.mu.Unlock()
-	for _, l := range broken {
-		l.reset()
-	}
+		return how == Refuse
+	})
 }
 
-func (n *network) heal() {
+func (n *network) heal() { n.change(whole, func(l *link) bool { return l.lost.Load() }) }
+
+// change sets the state, and resets the links that breaks reports.
+func (n *network) change(state Cut, breaks func(*link) bool) {
 	n.mu.Lock()
-	n.state = whole
+	n.state = state
 	var broken []*link
 	for l := range n.links {
-		if l.lost.Load() {
+		if breaks(l) {
 			broken = append(broken, l)
 		}
 	}
