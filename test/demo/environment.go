@@ -39,18 +39,21 @@ func (e *environment) localcluster(ctx context.Context, args ...string) *exec.Cm
 	return cmd
 }
 
-// up builds missing programs, shows the progress, and starts a new cluster with these flags. It replaces the cluster
-// of an earlier demo. An interrupted build keeps the programs that are complete.
-func (e *environment) up(ctx context.Context, flags ...string) error {
+// up builds missing programs, shows the progress, starts a new cluster with two nodes of 8 GPUs, and installs
+// kube-queue. It replaces the cluster of an earlier demo. An interrupted build keeps the programs that are complete.
+func (e *environment) up(ctx context.Context) error {
 	if e.localcluster(ctx, "status", "--data", e.data).Run() == nil {
 		fmt.Println("stopping the cluster of the last demo, and everything in it")
 	}
-	cmd := e.localcluster(ctx, append([]string{"up", "--fresh", "--data", e.data}, flags...)...)
+	cmd := e.localcluster(ctx, "up", "--fresh", "--data", e.data, "--nodes=2", "--node-gpus=8")
 	cmd.Stdout, cmd.Stderr = nil, os.Stdout
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("starting the cluster: %w", err)
 	}
-	return e.open(ctx)
+	if err := e.open(ctx); err != nil {
+		return err
+	}
+	return e.install(ctx)
 }
 
 // open connects to the running cluster.
@@ -99,8 +102,8 @@ func (e *environment) kubectlIn(ctx context.Context, args ...string) (string, er
 	return string(out), nil
 }
 
-// install installs kube-queue as a user would, with these kinds, and links kubectl into bin.
-func (e *environment) install(ctx context.Context, extensions string) error {
+// install installs kube-queue as a user would, and links kubectl into bin.
+func (e *environment) install(ctx context.Context) error {
 	say("Installing kube-queue: CRDs, admission policies, RBAC and the two programs")
 	link := e.kubectl()
 	if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
@@ -119,7 +122,7 @@ func (e *environment) install(ctx context.Context, extensions string) error {
 	if err := e.start(ctx, "kube-queue-controller", reviews...); err != nil {
 		return err
 	}
-	return e.start(ctx, "job-extensions", "--enabled-extensions=", "--annotation-extensions="+extensions)
+	return e.start(ctx, "job-extensions", "--enabled-extensions=", "--annotation-extensions=job")
 }
 
 // start runs a program of kube-queue with its ServiceAccount.

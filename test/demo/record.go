@@ -105,10 +105,7 @@ func training(team, name string, pods int32, seconds int) *batchv1.Job {
 // record tells the story in a new cluster, and records the metrics of the programs.
 func record(ctx context.Context, e *environment) error {
 	say("Recording the metrics of three teams that share 16 GPUs")
-	if err := e.up(ctx, "--nodes=2", "--node-gpus=8"); err != nil {
-		return err
-	}
-	if err := e.install(ctx, "job"); err != nil {
+	if err := e.up(ctx); err != nil {
 		return err
 	}
 	for _, args := range chapters()[0].kubectl { // creates the quotas

@@ -116,10 +116,7 @@ const deadlineOfChapter = 90 * time.Second
 // takeTour shows all chapters, and then checks the audit log.
 func takeTour(ctx context.Context, e *environment) error {
 	say("Starting a control plane with two simulated nodes of 8 GPUs each")
-	if err := e.up(ctx, "--nodes=2", "--node-gpus=8"); err != nil {
-		return err
-	}
-	if err := e.install(ctx, "job"); err != nil {
+	if err := e.up(ctx); err != nil {
 		return err
 	}
 	w, err := newWatch(ctx, e.cluster)
