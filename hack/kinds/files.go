@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/pod"
 	"kube-queue.dev/kube-queue/hack/internal/generator"
+	"kube-queue.dev/kube-queue/pkg/plugin/text"
 )
 
 // dataFile returns files/kinds.json of the chart.
@@ -96,17 +97,9 @@ func namesOf(kind framework.Kind) []string { return append([]string{kind.Name}, 
 
 // fold writes a list on indented lines of at most 100 characters.
 func fold(items []string) string {
-	const indent, width = "          ", 100
-	text, line := "", indent+items[0]
-	for _, item := range items[1:] {
-		if len(line)+len(", ")+len(item) < width {
-			line += ", " + item
-			continue
-		}
-		text += line + ",\n"
-		line = indent + item
-	}
-	return text + line
+	var lines strings.Builder
+	text.Wrap(&lines, "          ", strings.Join(items, ", "), 100)
+	return strings.TrimRight(lines.String(), "\n")
 }
 
 // aboutEnabled describes the value in its comment. A test of the chart copies the comment to the README.

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/pkg/plugin/text"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
@@ -30,9 +31,7 @@ func file(set *settings.Set) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("formatting the default of %s: %w", setting.Field, err)
 		}
-		for _, line := range wrap(setting.Help, 90-len(indent(len(sections)))) {
-			fmt.Fprintf(&out, "%s# %s\n", indent(len(sections)), line)
-		}
+		text.Wrap(&out, indent(len(sections))+"# ", setting.Help, 92)
 		for line := range strings.Lines(string(value)) {
 			out.WriteString(indent(len(sections)) + line)
 		}
@@ -41,17 +40,3 @@ func file(set *settings.Set) (string, error) {
 }
 
 func indent(level int) string { return strings.Repeat("  ", level) }
-
-// wrap breaks a text between words into lines of at most width characters.
-func wrap(text string, width int) []string {
-	var lines []string
-	for _, word := range strings.Fields(text) {
-		last := len(lines) - 1
-		if last < 0 || len(lines[last])+1+len(word) > width {
-			lines = append(lines, word)
-			continue
-		}
-		lines[last] += " " + word
-	}
-	return lines
-}

@@ -10,6 +10,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/plugin/text"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -80,12 +81,5 @@ func textOf(list corev1.ResourceList) string {
 
 // Demand formats a number of pods and their requests.
 func Demand(pods int, list corev1.ResourceList) string {
-	return plural(pods, "pod") + ", " + textOf(list)
-}
-
-func plural(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
+	return text.Count(pods, "pod") + ", " + textOf(list)
 }
