@@ -73,21 +73,11 @@ func inside(pattern *regexp.Regexp, between string) generator.Edit {
 	}
 }
 
-func firstNames(kinds []framework.Kind) string {
-	var names []string
-	for _, kind := range kinds {
-		names = append(names, kind.Name)
-	}
-	return strings.Join(names, ", ")
-}
-
-// allNames returns all names of the kinds, quoted.
+// allNames returns all names of the kinds.
 func allNames(kinds []framework.Kind) []string {
 	var names []string
 	for _, kind := range kinds {
-		for _, name := range namesOf(kind) {
-			names = append(names, fmt.Sprintf("%q", name))
-		}
+		names = append(names, namesOf(kind)...)
 	}
 	return names
 }
@@ -95,10 +85,10 @@ func allNames(kinds []framework.Kind) []string {
 // namesOf returns the names of a kind, which are equivalent.
 func namesOf(kind framework.Kind) []string { return append([]string{kind.Name}, kind.OtherNames...) }
 
-// fold writes a list on indented lines of at most 100 characters.
+// fold writes a list in quotes on indented lines of at most 100 characters.
 func fold(items []string) string {
 	var lines strings.Builder
-	text.Wrap(&lines, "          ", strings.Join(items, ", "), 100)
+	text.Wrap(&lines, "          ", `"`+strings.Join(items, `", "`)+`"`, 100)
 	return strings.TrimRight(lines.String(), "\n")
 }
 

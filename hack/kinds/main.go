@@ -4,8 +4,8 @@
 package main
 
 import (
-	"fmt"
 	"path/filepath"
+	"strings"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/pod"
@@ -60,11 +60,10 @@ func files(root string, adapters []framework.Adapter, examples []samples.Sample)
 	if err != nil {
 		return nil, err
 	}
-	names := firstNames(kinds)
 	return []file{
 		{"charts/kube-queue/files/kinds.json", []generator.Edit{generator.Whole(text)}},
-		{"charts/kube-queue/values.schema.json", []generator.Edit{inside(schemaEnum, fold(append(allNames(kinds), fmt.Sprintf("%q", pod.Name))))}},
-		{"charts/kube-queue/values.yaml", []generator.Edit{inside(enabledComment, aboutEnabled(kinds)), inside(annotatedLine, names),
+		{"charts/kube-queue/values.schema.json", []generator.Edit{inside(schemaEnum, fold(append(allNames(kinds), pod.Name)))}},
+		{"charts/kube-queue/values.yaml", []generator.Edit{inside(enabledComment, aboutEnabled(kinds)), inside(annotatedLine, strings.Join(registry.NamesOf(adapters), ", ")),
 			inside(operatorsLines, operatorsExample(kinds))}},
 		{"pkg/generated/kinds/kinds.go", []generator.Edit{generator.Whole(code)}},
 		{"README.md", []generator.Edit{block("kinds", tested)}},
