@@ -101,7 +101,7 @@ func New(options Options) (*Controller, error) {
 		}
 	}
 	for informer, changed := range map[cache.SharedIndexInformer]func(obj any){
-		options.Units: c.unitChanged, c.checks: c.checkChanged, c.configs: c.configChanged, c.requests: c.requestChanged,
+		options.Units: c.unitChanged, c.checks: c.checkChanged, c.configs: func(any) { c.queueAll() }, c.requests: c.requestChanged,
 	} {
 		if _, err := informer.AddEventHandler(follow.Handler(changed, changed)); err != nil {
 			return nil, fmt.Errorf("watching objects of provisioning checks: %w", err)

@@ -41,8 +41,6 @@ func (c *Controller) checkChanged(obj any) {
 	c.queueAll()
 }
 
-func (c *Controller) configChanged(any) { c.queueAll() }
-
 func (c *Controller) requestChanged(obj any) {
 	if request, is := obj.(metav1.Object); is && unitOf(request) != nil {
 		c.queue.Add(types.NamespacedName{Namespace: request.GetNamespace(), Name: unitOf(request).Name})

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -42,7 +43,7 @@ func (c *cluster) followUnits(ctx context.Context, open func(context.Context, me
 			switch {
 			case event.Type == watch.Error:
 				w.Stop()
-				err := errorOf(event.Object)
+				err := apierrors.FromObject(event.Object)
 				return isExpired(err), ignoreExpired(err)
 			case !is:
 			case event.Type == watch.Bookmark:

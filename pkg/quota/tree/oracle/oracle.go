@@ -77,8 +77,8 @@ func Chain(path string) []string {
 	return paths
 }
 
-// limit of a resource at a node: floor(floor(max) x rate), if max names it.
-func (o *Tree) limit(path, name string) (*big.Int, bool) {
+// Limit of a resource at a node: floor(floor(max) x rate), if max names it.
+func (o *Tree) Limit(path, name string) (*big.Int, bool) {
 	q, named := o.max[path][name]
 	if !named {
 		return nil, false
@@ -88,15 +88,15 @@ func (o *Tree) limit(path, name string) (*big.Int, bool) {
 	return new(big.Int).Div(product.Num(), product.Denom()), true
 }
 
-// guarantee of a resource at a node: the greater of its min and the sum of its children's guarantees, and at
+// Guarantee of a resource at a node: the greater of its min and the sum of its children's guarantees, and at
 // most its max, if any of them names it.
-func (o *Tree) guarantee(path, name string) (*big.Int, bool) {
+func (o *Tree) Guarantee(path, name string) (*big.Int, bool) {
 	if name == quota.JobsResource {
 		return nil, false
 	}
 	of, named := new(big.Int), false
 	for _, child := range o.children[path] {
-		if below, is := o.guarantee(child, name); is {
+		if below, is := o.Guarantee(child, name); is {
 			of.Add(of, below)
 			named = true
 		}
@@ -117,7 +117,7 @@ func (o *Tree) guarantee(path, name string) (*big.Int, bool) {
 func (o *Tree) below(path, name string) *big.Int {
 	sum := new(big.Int)
 	for _, child := range o.children[path] {
-		if of, is := o.guarantee(child, name); is {
+		if of, is := o.Guarantee(child, name); is {
 			sum.Add(sum, of)
 		}
 	}
@@ -140,7 +140,7 @@ type Branch struct {
 
 // due is the guarantee of a branch, and usedIn what it uses.
 func (o *Tree) due(b Branch, name string) (*big.Int, bool) {
-	of, named := o.guarantee(b.Path, name)
+	of, named := o.Guarantee(b.Path, name)
 	if named && b.Own {
 		of = beyond(of, o.below(b.Path, name))
 	}
@@ -251,7 +251,7 @@ func (o *Tree) Lacking(group string, d quota.Demand) (places []Place) {
 	for _, path := range Chain(group) {
 		for _, a := range d.Requests {
 			name := o.names.Name(a.ID)
-			limit, limited := o.limit(path, name)
+			limit, limited := o.Limit(path, name)
 			if sum := o.Used(path, name); a.Value > 0 && limited && sum.Add(sum, big.NewInt(a.Value)).Cmp(limit) > 0 {
 				places = append(places, Place{path, name})
 			}
@@ -304,7 +304,7 @@ func (o *Tree) ShareOf(b Branch, d quota.Demand) Share {
 		due, named := o.due(b, name)
 		if !named || due.Sign() == 0 {
 			kind = quota.OfMax
-			if due, named = o.limit(b.Path, name); !named || due.Sign() == 0 {
+			if due, named = o.Limit(b.Path, name); !named || due.Sign() == 0 {
 				continue
 			}
 		}
@@ -325,18 +325,12 @@ func (o *Tree) JobsOf(b Branch) int64 {
 
 // Room returns how much is left of a limit, and whether there is one.
 func (o *Tree) Room(path, name string) (*big.Int, bool) {
-	limit, limited := o.limit(path, name)
+	limit, limited := o.Limit(path, name)
 	if !limited {
 		return nil, false
 	}
 	return limit.Sub(limit, o.Used(path, name)), true
 }
-
-// Guarantee returns how much of a resource is guaranteed to a node, and whether any is.
-func (o *Tree) Guarantee(path, name string) (*big.Int, bool) { return o.guarantee(path, name) }
-
-// Limit returns the limit of a resource at a node, and whether there is one.
-func (o *Tree) Limit(path, name string) (*big.Int, bool) { return o.limit(path, name) }
 
 // HasBorrowed reports whether the group, and each of its ancestors below the one that it has in common with the other
 // group, uses more than its guarantee of the resource.

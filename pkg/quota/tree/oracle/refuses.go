@@ -38,7 +38,7 @@ func (o *Tree) lacking(group string, d quota.Demand, alone bool) wellknown.Reaso
 	for _, path := range Chain(group) {
 		for _, name := range o.requested(d) {
 			requested, _ := d.Requests.Get(o.names.ID(name))
-			limit, named := o.limit(path, name)
+			limit, named := o.Limit(path, name)
 			if requested == 0 || !named {
 				continue
 			}
@@ -71,7 +71,7 @@ func (o *Tree) requested(d quota.Demand) []string {
 func (o *Tree) lacksAt(path string, d quota.Demand) bool {
 	for _, a := range d.Requests {
 		name := o.names.Name(a.ID)
-		limit, named := o.limit(path, name)
+		limit, named := o.Limit(path, name)
 		if sum := o.Used(path, name); named && sum.Add(sum, big.NewInt(a.Value)).Cmp(limit) > 0 {
 			return true
 		}
@@ -101,16 +101,16 @@ func (o *Tree) beyondMin(group string, d quota.Demand) wellknown.Reason {
 			continue
 		}
 		asks = true
-		if due, named := o.guarantee(group, name); named {
+		if due, named := o.Guarantee(group, name); named {
 			guaranteed = true
 			fixed := o.usedBy(group, name, func(c Charged) bool { return c.Path == group && !c.Gone && !c.Demand.Preemptible })
 			possible = bound(a.Value, fixed, beyond(due, o.below(group, name))) && possible
 			continue
 		}
 		for _, path := range Chain(group) {
-			if limit, limited := o.limit(path, name); limited {
+			if limit, limited := o.Limit(path, name); limited {
 				aside := o.usedBy(path, name, func(c Charged) bool {
-					_, named := o.guarantee(c.Path, name)
+					_, named := o.Guarantee(c.Path, name)
 					return !c.Demand.Preemptible && !c.Gone && !named
 				})
 				possible = bound(a.Value, aside, beyond(limit, o.below(path, name))) && possible
@@ -135,7 +135,7 @@ func (o *Tree) borrowsReserved(group string, d quota.Demand) bool {
 	for _, path := range Chain(group) {
 		for _, a := range d.Requests {
 			name := o.names.Name(a.ID)
-			limit, limited := o.limit(path, name)
+			limit, limited := o.Limit(path, name)
 			reserved := o.Reserved[Place{path, name}]
 			if !limited || reserved == 0 {
 				continue
