@@ -131,14 +131,9 @@ func (o *listOptions) complete(args []string) error {
 	if known := []string{groupAuto, groupAlways, groupNever}; !slices.Contains(known, o.group) {
 		return usageError{fmt.Errorf("--group: unknown value %q; known values: %s", o.group, strings.Join(known, ", "))}
 	}
-	if len(o.Kinds) > 0 {
-		for _, kind := range o.Kinds {
-			if containsFold(jobs.KindNames(), kind) {
-				continue
-			}
-			if meant := access.DidYouMean(kind, jobs.KindNames()); meant != "" {
-				return usageError{fmt.Errorf("--kind: no unit can be of kind %q%s", kind, meant)}
-			}
+	for _, kind := range o.Kinds {
+		if meant := access.DidYouMean(kind, jobs.KindNames()); meant != "" && !containsFold(jobs.KindNames(), kind) {
+			return usageError{fmt.Errorf("--kind: no unit can be of kind %q%s", kind, meant)}
 		}
 	}
 	if o.watch && o.group == groupAlways {
@@ -241,7 +236,7 @@ func (c *cluster) askGroups(ctx context.Context, o *listOptions, seen *units.See
 	if slices.ContainsFunc(phases, func(p string) bool { return v1alpha1.QueueUnitPhase(p).Ended() }) {
 		return nil, &reviews.Unanswered{Why: "a review has no units that have ended"}
 	}
-	if slices.ContainsFunc(o.Reasons, func(r string) bool { return strings.EqualFold(r, string(wellknown.ReasonPodsRemain)) }) {
+	if containsFold(o.Reasons, string(wellknown.ReasonPodsRemain)) {
 		return nil, &reviews.Unanswered{Why: "a review has only the reasons of units that wait"}
 	}
 	spec := visibility.QueueReviewSpec{AllNamespaces: o.all, Phases: phases, Kinds: o.Kinds, Reasons: o.Reasons, Show: visibility.ShowGroups}
@@ -253,13 +248,7 @@ func (c *cluster) askGroups(ctx context.Context, o *listOptions, seen *units.See
 
 // canonicalPhases returns the selected phases in the letter case of the API.
 func (o *listOptions) canonicalPhases() []string {
-	var phases []string
-	for _, phase := range units.Phases() {
-		if slices.ContainsFunc(o.Phases, func(p string) bool { return strings.EqualFold(p, phase) }) {
-			phases = append(phases, phase)
-		}
-	}
-	return phases
+	return slices.DeleteFunc(units.Phases(), func(phase string) bool { return !containsFold(o.Phases, phase) })
 }
 
 func (c *cluster) showGroups(review *visibility.QueueReview, o *listOptions) error {
