@@ -1,6 +1,7 @@
 package ray
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -145,10 +146,7 @@ func workers(group *rayv1.WorkerGroupSpec, where string) (int32, error) {
 	replicas := ptr.Deref(group.Replicas, least)
 	// Versions before v1 have no such field, and one pod per replica. A 0 in a RayJob means the same, because the
 	// operator omits it in the job's cluster.
-	hosts := group.NumOfHosts
-	if hosts == 0 {
-		hosts = 1
-	}
+	hosts := cmp.Or(group.NumOfHosts, 1)
 	for _, number := range []struct {
 		field string
 		value int32

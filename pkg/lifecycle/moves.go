@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -202,10 +203,6 @@ func (m Move) Begins(unit *v1alpha1.QueueUnit) bool {
 	if unit == nil || len(m.From.Phases) == 0 {
 		return unit == nil && len(m.From.Phases) == 0
 	}
-	phase := unit.Status.Phase
-	if phase == "" {
-		phase = v1alpha1.PhaseEnqueued
-	}
-	return slices.Contains(m.From.Phases, phase) &&
+	return slices.Contains(m.From.Phases, cmp.Or(unit.Status.Phase, v1alpha1.PhaseEnqueued)) &&
 		(len(m.From.Evictions) == 0 || slices.Contains(m.From.Evictions, EvictionOf(unit)))
 }

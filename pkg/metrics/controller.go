@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -88,10 +89,7 @@ func (c *Controller) Evicted(queue, reason string) {
 
 // Requeued counts a unit that freed its quota. reason is why the unit is not queued again; empty if it is.
 func (c *Controller) Requeued(reason string) {
-	if reason == "" {
-		reason = requeued
-	}
-	c.registry.counters[requeues].WithLabelValues(reason).Inc()
+	c.registry.counters[requeues].WithLabelValues(cmp.Or(reason, requeued)).Inc()
 }
 
 // RolledBack counts a write to a unit that had changed or was deleted; release reports whether it was an admission.

@@ -32,10 +32,7 @@ func (d Document) Name() string { return NameOf(d.Object) }
 
 // NameOf identifies an object in findings and messages.
 func NameOf(object *unstructured.Unstructured) string {
-	name := object.GetName()
-	if name == "" {
-		name = cmp.Or(object.GetGenerateName(), "(no name)")
-	}
+	name := cmp.Or(object.GetName(), object.GetGenerateName(), "(no name)")
 	if namespace := object.GetNamespace(); namespace != "" {
 		name = namespace + "/" + name
 	}

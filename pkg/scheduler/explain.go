@@ -141,9 +141,7 @@ func (s *shown) restored() bool { return s.at == 0 && s.last() != (quota.Cause{}
 
 // startWaiting records that the unit waits. The unit may already be waiting.
 func (s *shown) startWaiting(now time.Time) {
-	if s.waitingSince == 0 {
-		s.waitingSince = instantOf(now)
-	}
+	s.waitingSince = cmp.Or(s.waitingSince, instantOf(now))
 }
 
 // stopWaiting records that the unit does not wait.

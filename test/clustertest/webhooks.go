@@ -1,6 +1,7 @@
 package clustertest
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"time"
@@ -27,11 +28,7 @@ const WebhookPort = Namespace + "/" + admission.Service + ":443"
 // holdBy returns what holds jobs in the cluster: the value of the options or of the environment variable
 // KUBE_QUEUE_HOLD_BY, or else policies if the API server serves them.
 func (c *Cluster) holdBy(ctx context.Context) (string, error) {
-	wanted := c.wantedHold
-	if wanted == "" {
-		wanted = os.Getenv("KUBE_QUEUE_HOLD_BY")
-	}
-	if wanted != "" {
+	if wanted := cmp.Or(c.wantedHold, os.Getenv("KUBE_QUEUE_HOLD_BY")); wanted != "" {
 		return wanted, nil
 	}
 	served, err := c.serves(admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingadmissionpolicies"))

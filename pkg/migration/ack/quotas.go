@@ -1,6 +1,7 @@
 package ack
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -45,10 +46,7 @@ func (c *converter) treeOfQuotas() {
 			continue
 		}
 		d := c.quotas[name]
-		parent := d.Object.GetLabels()[parentLabel]
-		if parent == "" {
-			parent = koordinatorRoot
-		}
+		parent := cmp.Or(d.Object.GetLabels()[parentLabel], koordinatorRoot)
 		if _, has := c.quotas[parent]; !has && parent != koordinatorRoot {
 			c.faults.Add(d, "the input has no ElasticQuota %q, which is its parent; add it", parent)
 			continue

@@ -6,6 +6,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,10 +91,7 @@ const PageSize = 1000
 // Pages calls visit with each page of the selected units, until visit returns false. An empty namespace means all
 // namespaces. The limit is the size of the first page.
 func (c *Cluster) Pages(ctx context.Context, namespace string, selected metav1.ListOptions, visit func(*units.Page) bool) error {
-	if selected.Limit == 0 {
-		selected.Limit = PageSize
-	}
-	for ; ; selected.Limit = PageSize {
+	for selected.Limit = cmp.Or(selected.Limit, PageSize); ; selected.Limit = PageSize {
 		result := c.Queue.SchedulingV1alpha1().RESTClient().Get().Resource(UnitResource.Resource).NamespaceIfScoped(namespace, namespace != "").
 			VersionedParams(&selected, clientset.ParameterCodec).Do(ctx)
 		err := result.Error()

@@ -1,6 +1,7 @@
 package quotatree
 
 import (
+	"cmp"
 	"io"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,11 +35,7 @@ func Check(from io.Reader) (trees []Checked, faults []string) {
 }
 
 func checked(tree *unstructured.Unstructured) Checked {
-	name := tree.GetName()
-	if name == "" {
-		name = "(no name)"
-	}
-	c := Checked{Tree: tree.GetNamespace() + "/" + name}
+	c := Checked{Tree: tree.GetNamespace() + "/" + cmp.Or(tree.GetName(), "(no name)")}
 	c.Errors, c.Warnings = manifest.CheckManifest(tree)
 	return c
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -24,12 +25,8 @@ func PreemptionOf(s *simulator.Scenario) *Preemption {
 	if !evicting(s) {
 		return nil
 	}
-	victims := s.Victims
-	if victims == "" {
-		victims = simulator.Restart
-	}
 	return &Preemption{Reclaim: s.Options.Reclaim, WithinQueue: s.Preemption.WithinQueue,
-		MinRunTime: Seconds(s.Core.MinRunTime), Victims: victims, StopsIn: Seconds(s.StopsIn)}
+		MinRunTime: Seconds(s.Core.MinRunTime), Victims: cmp.Or(s.Victims, simulator.Restart), StopsIn: Seconds(s.StopsIn)}
 }
 
 // String describes the settings in a sentence without a period.
