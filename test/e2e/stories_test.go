@@ -244,7 +244,8 @@ func TestAPolicyOfOthersThatChangesJobsStopsNoReleaseAndNoEviction(t *testing.T)
 func TestAJobWhosePodsAreNeverReadyLeavesItsQuotaToOthers(t *testing.T) {
 	l := suite.Env(t, "never-ready")
 	suite.Both(t, enabled)
-	l.CreateQueue("root-never-ready", schedulingv1alpha1.QueueSpec{PodsReadyTimeout: &metav1.Duration{Duration: time.Second}})
+	// The status of a Job shows up to a second later that its pod is ready.
+	l.CreateQueue("root-never-ready", schedulingv1alpha1.QueueSpec{PodsReadyTimeout: &metav1.Duration{Duration: 5 * time.Second}})
 	l.TreeOf(`{name: never-ready, namespaces: [never-ready], max: {cpu: "1"}}`)
 	l.Apply(strings.Replace(harness.Job{Name: "broken", CPU: "1"}.String(), "restartPolicy: Never", "restartPolicy: Never\n      nodeSelector: {example.com/none: here}", 1))
 	var waits []time.Duration
