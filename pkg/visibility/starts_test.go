@@ -97,7 +97,7 @@ func TestPropertyUnitsStartAsPredictedIfTheirRunTimesAreTrue(t *testing.T) {
 			}
 		}
 	})
-	if predictions < 100 {
+	if predictions < 100 && !testing.Short() { // in short mode, there are fewer worlds
 		t.Errorf("only %d units waited", predictions)
 	}
 }
