@@ -23,13 +23,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/require"
 )
-
-var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func about(name string, reason wellknown.EventReason, key string) Event {
 	return Event{
@@ -39,9 +36,9 @@ func about(name string, reason wellknown.EventReason, key string) Event {
 }
 
 // run starts a writer; the returned function ends it and waits. It also ends with the test.
-func run(t *testing.T, client kubernetes.Interface, clk clock.WithTicker, dropped func(string)) (*Writer, func()) {
+func run(t *testing.T, client kubernetes.Interface, dropped func(string)) (*Writer, func()) {
 	t.Helper()
-	w := NewWriter(client.CoreV1(), Source{Component: "test", Instance: "one"}, clk, dropped)
+	w := NewWriter(client.CoreV1(), Source{Component: "test", Instance: "one"}, clock.RealClock{}, dropped)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -78,7 +75,7 @@ func entries(w *Writer) int { w.mu.Lock(); defer w.mu.Unlock(); return len(w.ent
 func TestNoEventOfABurstIsLostAndNoneIsWrittenTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // on a busy machine, the writes take longer than the end waits
 		client := fake.NewClientset()
-		w, stop := run(t, client, clock.RealClock{}, nil)
+		w, stop := run(t, client, nil)
 		const jobs = 500
 		for i := range jobs {
 			e := about(fmt.Sprint("job-", i), "Released", "1")
@@ -93,15 +90,18 @@ func TestNoEventOfABurstIsLostAndNoneIsWrittenTwice(t *testing.T) {
 }
 
 func TestAnEventHasWhatDescribeShows(t *testing.T) {
-	client := fake.NewClientset()
-	w, _ := run(t, client, clocktesting.NewFakeClock(noon), nil)
-	w.Write(about("job", "Released", "1"))
-	require.Becomes(t, "written", func() bool { return len(stored(t, client)) == 1 })
-	e := stored(t, client)[0]
-	if e.InvolvedObject.UID != "uid-job" || e.Source.Component != "test" || e.ReportingController != "test" || e.ReportingInstance != "one" ||
-		e.Count != 1 || !e.FirstTimestamp.Time.Equal(noon) || !e.LastTimestamp.Time.Equal(noon) || e.Type != corev1.EventTypeNormal {
-		t.Errorf("the event is %+v", e)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		w, _ := run(t, client, nil)
+		now := time.Now()
+		w.Write(about("job", "Released", "1"))
+		synctest.Wait()
+		e := stored(t, client)[0]
+		if e.InvolvedObject.UID != "uid-job" || e.Source.Component != "test" || e.ReportingController != "test" || e.ReportingInstance != "one" ||
+			e.Count != 1 || !e.FirstTimestamp.Time.Equal(now) || !e.LastTimestamp.Time.Equal(now) || e.Type != corev1.EventTypeNormal {
+			t.Errorf("the event is %+v", e)
+		}
+	})
 }
 
 func TestNames(t *testing.T) {
@@ -121,173 +121,165 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// waits reports whether something is delayed: the queue's own ticker always waits.
-func waits(clk *clocktesting.FakeClock) bool { return clk.Waiters() > 1 }
-
 func TestAKeptEventIsRenewedBeforeItIsForgotten(t *testing.T) {
-	client := fake.NewClientset()
-	clk := clocktesting.NewFakeClock(noon)
-	w, _ := run(t, client, clk, nil)
-	e := about("job", "Queued", "1")
-	w.Keep(e)
-	require.Becomes(t, "written", func() bool { return len(stored(t, client)) == 1 })
-	e.Message = "because of something else"
-	w.Keep(e)
-	require.Becomes(t, "waiting for its time", func() bool { return waits(clk) })
-	clk.Step(renewEvery - time.Second)
-	if got := stored(t, client)[0]; got.Count != 1 {
-		t.Fatalf("it was renewed too early: %+v", got)
-	}
-	clk.Step(2 * time.Second)
-	require.Becomes(t, "renewed", func() bool { return stored(t, client)[0].Count == 2 })
-	if got := stored(t, client)[0]; got.Message != e.Message || !got.LastTimestamp.After(noon) || !got.FirstTimestamp.Time.Equal(noon) {
-		t.Errorf("the event is %+v", got)
-	}
-	w.Forget(e.Object.UID)
-	clk.Step(2 * renewEvery)
-	w.Write(about("another", "Released", "1")) // everything that was due before it is done by then
-	require.Becomes(t, "the next event is written", func() bool { return len(stored(t, client)) == 2 })
-	for _, got := range stored(t, client) {
-		if got.Name == e.Name() && got.Count != 2 {
+	synctest.Test(t, func(t *testing.T) {
+		client, start := fake.NewClientset(), time.Now()
+		w, _ := run(t, client, nil)
+		e := about("job", "Queued", "1")
+		w.Keep(e)
+		synctest.Wait()
+		e.Message = "because of something else"
+		w.Keep(e)
+		pass(renewEvery - time.Second)
+		if got := stored(t, client)[0]; got.Count != 1 {
+			t.Fatalf("it was renewed too early: %+v", got)
+		}
+		pass(2 * time.Second)
+		if got := stored(t, client)[0]; got.Count != 2 || got.Message != e.Message || !got.LastTimestamp.After(start) || !got.FirstTimestamp.Time.Equal(start) {
+			t.Errorf("the event is %+v", got)
+		}
+		w.Forget(e.Object.UID)
+		pass(2 * renewEvery)
+		if got := stored(t, client)[0]; got.Count != 2 {
 			t.Errorf("it was renewed after it was no longer kept: %+v", got)
 		}
-	}
+	})
 }
 
 func TestAKeptEventIsWrittenAgainWhenItsRevisionChangesAndNotWhenItsMessageDoes(t *testing.T) {
-	client, clk := fake.NewClientset(), clocktesting.NewFakeClock(noon)
-	w, stop := run(t, client, clk, nil)
-	e := about("job", "Queued", "1")
-	said := func(message string, count int32) {
-		t.Helper()
-		require.Becomes(t, message, func() bool {
-			all := stored(t, client)
-			return len(all) == 1 && all[0].Message == message && all[0].Count == count && all[0].Type == e.Type
-		})
-		require.Becomes(t, "waiting for its time", func() bool { return waits(clk) })
-	}
-	w.Keep(e)
-	said("because", 1)
-	for i, next := range []struct{ revision, message string }{{"stopped", "stopped"}, {"", "used 3"}, {"max", "max is 4"}, {"max again", "max is 5"}} {
-		e.Revision, e.Message, e.Type = next.revision, next.message, corev1.EventTypeWarning
-		clk.Step(time.Second)
-		w.Keep(e)
-		said(next.message, int32(i+2))
-		if got := stored(t, client)[0]; !got.LastTimestamp.Time.Equal(clk.Now()) {
-			t.Errorf("%q is not the last event: %v", next.message, got.LastTimestamp)
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		w, stop := run(t, client, nil)
+		e := about("job", "Queued", "1")
+		said := func(message string, count int32) {
+			t.Helper()
+			synctest.Wait()
+			if all := stored(t, client); len(all) != 1 || all[0].Message != message || all[0].Count != count || all[0].Type != e.Type {
+				t.Errorf("want one event with count %d and the message %q, got %+v", count, message, all)
+			}
 		}
+		w.Keep(e)
+		said("because", 1)
+		for i, next := range []struct{ revision, message string }{{"stopped", "stopped"}, {"", "used 3"}, {"max", "max is 4"}, {"max again", "max is 5"}} {
+			e.Revision, e.Message, e.Type = next.revision, next.message, corev1.EventTypeWarning
+			pass(time.Second)
+			w.Keep(e)
+			said(next.message, int32(i+2))
+			if got := stored(t, client)[0]; !got.LastTimestamp.Time.Equal(time.Now()) {
+				t.Errorf("%q is not the last event: %v", next.message, got.LastTimestamp)
+			}
+			e.Message = "other figures"
+			w.Keep(e)
+			e.Message = next.message
+			w.Keep(e)
+		}
+		stop()
+		// The next process reads from the event what it says.
+		if got := sent(client, "patch"); got != 4 {
+			t.Errorf("%d patches were sent for 4 revisions", got)
+		}
+		w, stop = run(t, client, nil)
 		e.Message = "other figures"
 		w.Keep(e)
-		e.Message = next.message
+		synctest.Wait()
+		e.Revision, e.Message = "", "nobody has to do anything"
 		w.Keep(e)
-	}
-	stop()
-	// The next process reads from the event what it says.
-	if got := sent(client, "patch"); got != 4 {
-		t.Errorf("%d patches were sent for 4 revisions", got)
-	}
-	w, stop = run(t, client, clk, nil)
-	e.Message = "other figures"
-	w.Keep(e)
-	require.Becomes(t, "read", func() bool { return idleAndKept(w) })
-	e.Revision, e.Message = "", "nobody has to do anything"
-	w.Keep(e)
-	said(e.Message, 6)
-	stop()
-	if got := sent(client, "patch"); got != 5 {
-		t.Errorf("%d patches were sent when the next process has written one revision", got)
-	}
-	w, _ = run(t, client, clk, nil)
-	e.Revision, e.Message = "stopped", "stopped"
-	w.Keep(e)
-	said(e.Message, 7)
-}
-
-// idleAndKept reports whether all events are written and kept.
-func idleAndKept(w *Writer) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range w.entries {
-		if e.pending() || !e.keep {
-			return false
+		said(e.Message, 6)
+		stop()
+		if got := sent(client, "patch"); got != 5 {
+			t.Errorf("%d patches were sent when the next process has written one revision", got)
 		}
-	}
-	return len(w.entries) > 0
+		w, _ = run(t, client, nil)
+		e.Revision, e.Message = "stopped", "stopped"
+		w.Keep(e)
+		said(e.Message, 7)
+	})
 }
 
 func TestAnotherKeptEventTakesThePlaceOfTheFirst(t *testing.T) {
-	client := fake.NewClientset()
-	clk := clocktesting.NewFakeClock(noon)
-	w, _ := run(t, client, clk, nil)
-	w.Keep(about("job", "Queued", "1"))
-	w.Keep(about("job", "Queued", "1/NoQuota"))
-	require.Becomes(t, "both written", func() bool { return len(stored(t, client)) == 2 })
-	require.Becomes(t, "one kept", func() bool { return entries(w) == 1 })
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		w, _ := run(t, client, nil)
+		w.Keep(about("job", "Queued", "1"))
+		w.Keep(about("job", "Queued", "1/NoQuota"))
+		synctest.Wait()
+		if written, kept := len(stored(t, client)), entries(w); written != 2 || kept != 1 {
+			t.Errorf("%d events are written, want 2, and %d are kept, want 1", written, kept)
+		}
+	})
 }
 
 func TestARestartRenewsByTheAgeOfTheEvent(t *testing.T) {
-	for last, after := range map[time.Time]time.Duration{
-		noon:                     16 * time.Minute,
-		noon.Add(24 * time.Hour): renewEvery, // by a clock that is ahead
+	for age, after := range map[time.Duration]time.Duration{
+		30 * time.Minute: 15 * time.Minute,
+		-24 * time.Hour:  renewEvery, // by a clock that is ahead
 	} {
-		e := about("job", "Queued", "1")
-		written := e.build(Source{Component: "test"}, metav1.NewTime(last), 1)
-		written.FirstTimestamp = metav1.NewTime(noon.Add(-time.Hour)) // it was renewed since
-		client := fake.NewClientset(written)
-		clk := clocktesting.NewFakeClock(noon.Add(30 * time.Minute))
-		w, _ := run(t, client, clk, nil)
-		w.Keep(e)
-		require.Becomes(t, "looked at", func() bool { return sent(client, "get") == 1 })
-		require.Becomes(t, "waiting for its time", func() bool { return waits(clk) })
-		if count := stored(t, client)[0].Count; count != 1 {
-			t.Errorf("the event of %v was renewed at the start: its count is %d", last, count)
-		}
-		clk.Step(after)
-		require.Becomes(t, "renewed", func() bool { return stored(t, client)[0].Count == 2 })
+		synctest.Test(t, func(t *testing.T) {
+			e := about("job", "Queued", "1")
+			written := e.build(Source{Component: "test"}, metav1.NewTime(time.Now().Add(-age)), 1)
+			written.FirstTimestamp = metav1.NewTime(time.Now().Add(-time.Hour)) // it was renewed since
+			client := fake.NewClientset(written)
+			w, _ := run(t, client, nil)
+			w.Keep(e)
+			pass(after - time.Second)
+			if count := stored(t, client)[0].Count; count != 1 || sent(client, "get") != 1 {
+				t.Errorf("the event that is %v old was renewed too early: its count is %d, and it was read %d times", age, count, sent(client, "get"))
+			}
+			pass(2 * time.Second)
+			if count := stored(t, client)[0].Count; count != 2 {
+				t.Errorf("the event that was %v old was not renewed: its count is %d", age, count)
+			}
+		})
 	}
 }
 
 func TestAnEventThatWasForgottenIsWrittenAgain(t *testing.T) {
-	client := fake.NewClientset()
-	clk := clocktesting.NewFakeClock(noon)
-	w, _ := run(t, client, clk, nil)
-	e := about("job", "Queued", "1")
-	w.Keep(e)
-	require.Becomes(t, "written", func() bool { return len(stored(t, client)) == 1 })
-	require.NoError(t, client.CoreV1().Events("ns").Delete(t.Context(), e.Name(), metav1.DeleteOptions{}))
-	require.Becomes(t, "waiting for its time", func() bool { return waits(clk) })
-	clk.Step(renewEvery)
-	require.Becomes(t, "written again", func() bool { return len(stored(t, client)) == 1 })
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		w, _ := run(t, client, nil)
+		e := about("job", "Queued", "1")
+		w.Keep(e)
+		synctest.Wait()
+		require.NoError(t, client.CoreV1().Events("ns").Delete(t.Context(), e.Name(), metav1.DeleteOptions{}))
+		pass(renewEvery)
+		if got := len(stored(t, client)); got != 1 {
+			t.Errorf("%d events are written, want 1", got)
+		}
+	})
 }
 
 func TestFailedWritesAreTriedAgainAndHopelessOnesAreDroppedAtOnce(t *testing.T) {
-	client := fake.NewClientset()
-	var tries atomic.Int32
-	client.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		switch name := action.(clienttesting.CreateAction).GetObject().(*corev1.Event).InvolvedObject.Name; {
-		case name == "gone":
-			return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns")
-		case name == "going":
-			err := apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "e", errors.New("the namespace is being terminated"))
-			err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-			return true, nil, err
-		case tries.Add(1) < 3:
-			return true, nil, apierrors.NewInternalError(fmt.Errorf("not now"))
-		default:
-			return false, nil, nil
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		var tries atomic.Int32
+		client.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			switch name := action.(clienttesting.CreateAction).GetObject().(*corev1.Event).InvolvedObject.Name; {
+			case name == "gone":
+				return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns")
+			case name == "going":
+				err := apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "e", errors.New("the namespace is being terminated"))
+				err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+				return true, nil, err
+			case tries.Add(1) < 3:
+				return true, nil, apierrors.NewInternalError(fmt.Errorf("not now"))
+			default:
+				return false, nil, nil
+			}
+		})
+		var dropped []string
+		w, stop := run(t, client, func(reason string) { dropped = append(dropped, reason) })
+		for _, name := range []string{"gone", "going", "job"} {
+			w.Write(about(name, "Released", "1"))
+		}
+		pass(3 * retryMin)
+		if written, left := len(stored(t, client)), entries(w); written != 1 || left != 0 {
+			t.Errorf("after three tries, %d events are written, want 1, and %d are left", written, left)
+		}
+		stop()
+		if slices.Sort(dropped); !slices.Equal(dropped, []string{"Forbidden", "NotFound"}) || sent(client, "create") != 5 {
+			t.Errorf("events were dropped because of %q, after %d requests", dropped, sent(client, "create"))
 		}
 	})
-	var dropped []string
-	w, stop := run(t, client, clock.RealClock{}, func(reason string) { dropped = append(dropped, reason) })
-	for _, name := range []string{"gone", "going", "job"} {
-		w.Write(about(name, "Released", "1"))
-	}
-	require.Becomes(t, "written at the third try", func() bool { return len(stored(t, client)) == 1 })
-	require.Becomes(t, "nothing left", func() bool { return entries(w) == 0 })
-	stop()
-	if slices.Sort(dropped); !slices.Equal(dropped, []string{"Forbidden", "NotFound"}) || sent(client, "create") != 5 {
-		t.Errorf("events were dropped because of %q, after %d requests", dropped, sent(client, "create"))
-	}
 }
 
 func TestTheEndDoesNotWaitForever(t *testing.T) {
@@ -296,7 +288,7 @@ func TestTheEndDoesNotWaitForever(t *testing.T) {
 		client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewInternalError(fmt.Errorf("never"))
 		})
-		w, stop := run(t, client, clock.RealClock{}, nil)
+		w, stop := run(t, client, nil)
 		w.Write(about("job", "Released", "1"))
 		begin := time.Now()
 		stop()
@@ -345,12 +337,14 @@ func TestAnEventWhoseWriteFailsAtTheEndIsTriedAgain(t *testing.T) {
 }
 
 func TestAnEventWhoseCountSomebodyHasSetToZeroIsReadOnce(t *testing.T) {
-	e := about("job", "Queued", "1")
-	client := fake.NewClientset(e.build(Source{Component: "test"}, metav1.NewTime(noon), 0))
-	w, _ := run(t, client, clocktesting.NewFakeClock(noon.Add(time.Minute)), nil)
-	w.Keep(e)
-	require.Becomes(t, "known", func() bool { return idleAndKept(w) })
-	if got := sent(client, "get"); got != 1 {
-		t.Errorf("it was read %d times, want once", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		e := about("job", "Queued", "1")
+		client := fake.NewClientset(e.build(Source{Component: "test"}, metav1.Now(), 0))
+		w, _ := run(t, client, nil)
+		w.Keep(e)
+		synctest.Wait()
+		if got := sent(client, "get"); got != 1 {
+			t.Errorf("it was read %d times, want once", got)
+		}
+	})
 }
