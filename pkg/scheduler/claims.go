@@ -175,8 +175,7 @@ func (s *Scheduler) isOwedAsPlanned(q *queueState, u *unit) (owed bool) {
 func (s *Scheduler) isOwedWithoutBorrowers(q *queueState, u *unit) (owed bool) {
 	var behind []*charge
 	for _, h := range q.holders() {
-		if h.charged != nil && h.charged.group == q.Group && (h.leaving == nil || h.leaving.planned == nil) &&
-			q.Before(&u.item, queue.NewItem(h.key(), q.priorityOf(h), h.Submitted, q.lengthOf(h))) {
+		if h.charged != nil && h.charged.group == q.Group && (h.leaving == nil || h.leaving.planned == nil) && q.isBehind(h, u) {
 			behind = append(behind, h.charged)
 			s.planner.PlanUncharge(q.Group, &h.charged.Charge)
 		}
@@ -186,6 +185,11 @@ func (s *Scheduler) isOwedWithoutBorrowers(q *queueState, u *unit) (owed bool) {
 		s.planner.Plan(q.Group, &c.Charge)
 	}
 	return owed
+}
+
+// isBehind reports whether a unit that holds quota would come after a waiting unit if it waited too.
+func (q *queueState) isBehind(h, waiting *unit) bool {
+	return q.Before(&waiting.item, queue.NewItem(h.key(), q.priorityOf(h), h.Submitted, q.lengthOf(h)))
 }
 
 // hasClaim reports whether the shape belongs to a unit that room is kept for.

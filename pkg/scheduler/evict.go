@@ -75,6 +75,7 @@ func (s *Scheduler) pace(u *unit, now time.Time) bool {
 			return false
 		}
 		q.evicted(instantOf(now))
+		s.changes++ // a unit of the queue may count on this eviction
 	}
 	v.mayGo, v.checkAt = true, 0
 	return true

@@ -86,7 +86,7 @@ func (q *queueState) priorityOf(u *unit) int32 { return q.set.MaxPriority.Of(u.P
 // impossible, it refuses the item.
 func (s *Scheduler) makeRoom(q *queueState, u *unit, refusal *quota.Refusal, now time.Time) {
 	q.attempts = false
-	due := preemption.Claim{Group: q.Group, Demand: u.Demand, Reclaims: s.reclaims}
+	due := preemption.Claim{Group: q.Group, Demand: u.Demand, Reclaims: s.reclaims && !s.countsOnUnsent(q, u)}
 	if q.set.Preemption.WithinQueue {
 		due.Preempts = func(c *preemption.Candidate) bool { return c.Priority < u.item.Priority }
 	}
@@ -125,6 +125,29 @@ func (s *Scheduler) makeRoom(q *queueState, u *unit, refusal *quota.Refusal, now
 	if slices.ContainsFunc(q.claimed, func(c *claim) bool { return q.Before(&u.item, &c.unit.item) }) {
 		s.checkClaimsOf(q, now) // it may use what is kept for units behind it
 	}
+}
+
+// countsOnUnsent reports whether the unit is within the guarantee of its group only if units of its queue are evicted for
+// others, and these evictions are not sent yet. An eviction that was sent for it could not be withdrawn with them.
+func (s *Scheduler) countsOnUnsent(q *queueState, u *unit) bool {
+	if q.set.Preemption.MaxPerMinute <= 0 {
+		return false // they are sent together
+	}
+	var unsent []*charge
+	for _, h := range q.holders() {
+		if v := h.leaving; v != nil && v.planned != nil && v.why != nil && !v.mayGo && !q.isBehind(h, u) {
+			unsent = append(unsent, v.planned)
+			s.planner.Plan(v.planned.group, &v.planned.Charge)
+		}
+	}
+	if len(unsent) == 0 {
+		return false
+	}
+	owed := s.isOwedWithoutBorrowers(q, u)
+	for _, c := range unsent {
+		s.planner.PlanUncharge(c.group, &c.Charge)
+	}
+	return !owed
 }
 
 // patientUntil returns when the unit stops waiting for victims that have not run for their MinRunTime yet.

@@ -240,6 +240,29 @@ func TestEvictionsOfAQueueArePaced(t *testing.T) {
 	}
 }
 
+// The right of y/new counts on the evictions of y/00 and y/01, and one of them is not sent yet. It may be withdrawn, so
+// nobody is evicted before that.
+func TestARightDoesNotCountOnAnEvictionThatWasNotSent(t *testing.T) {
+	w := reclaiming(t, owning("root", nil, cpu("12"), owning("x", cpu("6"), nil), owning("y", cpu("2"), nil), owning("z", nil, nil)))
+	w.configure(scheduler.QueueChanged{Queue: "root-y", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
+	for _, key := range append(numbered("z", 5), "y/low") {
+		w.submit(key, cpu("1"), unstoppable(true))
+	}
+	w.submit("y/00", cpu("3"), priority(1))
+	w.submit("y/01", cpu("3"), priority(1))
+	w.after(time.Minute)
+	w.submit("x/owed", cpu("6"))
+	w.after(time.Second)
+	w.finish("z/00")
+	w.submit("z/late", cpu("1"))
+	w.settle()
+	w.submit("y/new", cpu("1"), priority(1))
+	w.after(30 * time.Second)
+	expectEvicted(t, w, "y/00")
+	w.after(time.Minute)
+	expectEvicted(t, w, "y/00", "y/01", "z/late")
+}
+
 // A unit that has run for a long time would lose more work than the one that started last, which is only protected for
 // seconds.
 func TestAUnitWaitsForTheVictimThatStartedLast(t *testing.T) {
