@@ -52,8 +52,14 @@ func do(t *testing.T, ctx context.Context, actions ...chromedp.Action[chromedp.V
 // click clicks on a link or a button, and waits for the page that follows.
 func click(t *testing.T, ctx context.Context, selector string) {
 	t.Helper()
-	if _, err := chromedp.Run(ctx, chromedp.WaitEvent(page.LoadEventFired, nil, chromedp.Click(chromedp.CSS(selector)))); err != nil {
-		t.Fatalf("%s: %v", selector, err)
+	for {
+		_, err := chromedp.Run(ctx, chromedp.WaitEvent(page.LoadEventFired, nil, chromedp.Click(chromedp.CSS(selector))))
+		if err == nil {
+			return
+		}
+		if !strings.Contains(err.Error(), "Could not find node") { // the page was updated between the search and the click
+			t.Fatalf("%s: %v", selector, err)
+		}
 	}
 }
 
