@@ -226,6 +226,7 @@ func TestAPacedVictimIsNotEvictedWhenItMayNoLongerBe(t *testing.T) {
 		"it is protected for longer": set(scheduler.Preemption{WithinQueue: true, MinRunTime: scheduler.Period{Set: true, Value: time.Hour}}),
 		"it does not borrow":         write(preemptible(false)),
 		"it cannot be stopped":       write(unstoppable(true)),
+		"its priority is raised":     write(priority(100)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, other := pacing(t, "team/prod")

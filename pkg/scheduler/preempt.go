@@ -271,8 +271,9 @@ func (s *Scheduler) mayBeEvicted(u *unit) bool {
 // isSpared reports whether the unit can no longer be evicted for another one as decided, because the unit or the
 // settings of its queue have changed.
 func (s *Scheduler) isSpared(u *unit, now time.Time) bool {
-	isPreempted := u.leaving.why.Reason == wellknown.ReasonPreempted
-	return isPreempted && (u.queue == nil || !u.queue.set.Preemption.WithinQueue) || u.protectedUntil(s) > instantOf(now) ||
+	isPreempted, claimant := u.leaving.why.Reason == wellknown.ReasonPreempted, s.units[u.leaving.forKey]
+	return isPreempted && (u.queue == nil || !u.queue.set.Preemption.WithinQueue || claimant != nil && u.queue.priorityOf(u) >= u.queue.priorityOf(claimant)) ||
+		u.protectedUntil(s) > instantOf(now) ||
 		u.Unstoppable || !u.Demand.Preemptible && (u.charged == nil || !s.exceeds(u))
 }
 
