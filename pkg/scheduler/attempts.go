@@ -60,7 +60,7 @@ func (c *claim) isScheduled() bool { return c.idle || c.retryAt != 0 }
 // watch schedules attempts of the first units of the queue, if it allows preemption, because more units can be
 // evicted for them.
 func (s *Scheduler) watch(q *queueState) {
-	if q.set.Preemption.WithinQueue && !q.heldMore {
+	if q != nil && q.set.Preemption.WithinQueue && !q.heldMore {
 		q.heldMore = true
 		s.heldMore = append(s.heldMore, q)
 	}
@@ -75,7 +75,7 @@ func (s *Scheduler) retryFailed() {
 	}
 }
 
-// moreToEvict records that more units of the queue can be evicted than before.
+// moreToEvict records that more units of the queue, or of those without one, can be evicted than before.
 func (s *Scheduler) moreToEvict(q *queueState) {
 	s.changes++
 	s.watch(q)

@@ -263,6 +263,19 @@ func TestADecisionThatWasNotSentIsRepeatedWhenAResourceQuotaIsLowered(t *testing
 	require.NoError(t, n.core.Check())
 }
 
+func TestAUnitIsEvictedOnceItsAdmissionIsWrittenAlthoughItsQuotaIsGone(t *testing.T) {
+	a := owning("a", cpu("2"), cpu("2"))
+	w := reclaiming(t, owning("root", nil, cpu("2"), a, leaf("b", cpu("2"), "b")))
+	w.submit("b/borrows", cpu("2"))
+	w.hearAndThink()
+	w.expectSent(scheduler.Dequeue)
+	w.plant(owning("root", nil, cpu("2"), a))
+	w.submit("a/owed", cpu("2"))
+	w.hearAndThink()
+	w.after(10 * time.Second)
+	expectEvicted(t, w, "b/borrows")
+}
+
 func TestAReservedUnitIsReleasedWhenItsEvictionIsWithdrawn(t *testing.T) {
 	w := checking(t, "one")
 	w.configure(scheduler.QueueChanged{Queue: "root", Checks: "one", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})

@@ -223,7 +223,7 @@ func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	if seen.HeldReported && seen.Held != nil { // the other writer has replaced what the unit showed
 		s.explainer.restore(u, seen.Reason)
 	}
-	if isEasier && u.countedIn != nil {
+	if isEasier {
 		s.moreToEvict(u.countedIn)
 	}
 }
@@ -269,9 +269,7 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 	}
 	if kind.admits() { // from now on its phase decides whether it is charged, and it can be evicted for others
 		u.assumed = false
-		if u.countedIn != nil {
-			s.moreToEvict(u.countedIn)
-		}
+		s.moreToEvict(u.countedIn)
 	}
 	if known := s.unscheduled.units[u]; known != nil && kind == MarkUnscheduled {
 		known.message, known.at = w.Message, instantOf(now)
@@ -314,7 +312,7 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 // for others again.
 func (s *Scheduler) notAdmitted(u *unit) {
 	u.assumed = false
-	if u.Phase == Reserved && u.countedIn != nil {
+	if u.Phase == Reserved {
 		s.moreToEvict(u.countedIn)
 	}
 }

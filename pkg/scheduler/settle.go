@@ -252,7 +252,7 @@ func (s *Scheduler) count(u *unit, q *queueState, phase Phase) {
 	if u.memberAt == 0 && isMember {
 		s.evictionsOf(q).add(u)
 	}
-	if isMember && s.evictionsOf(q).setHolds(u, phase.holdsQuota()) && q != nil {
+	if isMember && s.evictionsOf(q).setHolds(u, phase.holdsQuota()) {
 		s.watch(q)
 	}
 	if q != nil {
