@@ -59,3 +59,26 @@ func TestAnEvictionThatIsDeniedIsWrittenLater(t *testing.T) {
 	w.after(time.Second)
 	w.expectWrites("a/one", scheduler.Evict, "Deactivated")
 }
+
+// Otherwise, the room of the denied unit would be awaited for as long as it is denied.
+func TestAnotherUnitIsEvictedInPlaceOfOneWhoseEvictionIsDenied(t *testing.T) {
+	w := preempting(t, owning("team", gpu("2"), gpu("2")), "team")
+	w.submitAll(gpu("1"), "team/a", "team/b")
+	w.submit("team/prod", gpu("1"), priority(1000))
+	w.hearAndThink()
+	w.expectSent(scheduler.Evict) // of b, the latest
+	w.deny(0)
+	w.after(2 * time.Second)
+	expectEvicted(t, w, "team/a")
+	w.stopEvicted()
+	expectReleased(t, w, "team/b", "team/prod")
+}
+
+func TestAUnitWhoseEvictionIsDeniedIsEvictedForAnotherLater(t *testing.T) {
+	w := evicting(t)
+	w.deny(0)
+	w.after(29 * time.Second)
+	w.expectWrites("team/dev", scheduler.Evict)
+	w.after(time.Second)
+	w.expectWrites("team/dev", scheduler.Evict, "Preempted")
+}

@@ -270,7 +270,7 @@ func (s *Scheduler) handleTimer(u *unit, now time.Time) {
 	checking := u.shown.checkAt != 0 && u.shown.checkAt <= instantOf(now)
 	requeued := u.requeueAt != 0 && u.requeueAt <= instantOf(now) && u.item.Shape() == nil
 	late := s.timers.checks[u] != 0 && s.timers.checks[u] <= instantOf(now)
-	s.outbox.endDenial(u, now)
+	s.endDenial(u, instantOf(now))
 	if requeued || late || s.isForsaken(u, now) || s.eviction(u, now) != nil || u.isExpired(now) || u.leaving != nil && u.leaving.checkAt != 0 && u.leaving.checkAt <= instantOf(now) {
 		s.settle(u, now)
 		if requeued && u.item.Shape() != nil {

@@ -117,14 +117,6 @@ func (o *outbox) post(u *unit) {
 	}
 }
 
-// endDenial allows writes to the unit again if its denial is over.
-func (o *outbox) endDenial(u *unit, now time.Time) {
-	if until, is := o.denied[u]; is && until <= instantOf(now) {
-		delete(o.denied, u)
-		o.post(u)
-	}
-}
-
 // answered processes the outcome of the write with this number and returns its kind. It returns false if the unit is
 // nil or this write is not in progress. Call post to send the next requested write.
 func (o *outbox) answered(u *unit, seq uint64) (Kind, bool) {

@@ -265,15 +265,15 @@ func (s *Scheduler) minRunTimeOf(q *queueState) time.Duration {
 // mayBeEvicted reports whether the unit may be evicted for another one.
 func (s *Scheduler) mayBeEvicted(u *unit) bool {
 	return u.charged != nil && u.Phase.holdsQuota() && !u.assumed && u.leaving == nil && !u.Evicted && !u.Stopped && !u.Over &&
-		!u.Unstoppable && u.write.sent != Dequeue && (u.Demand.Preemptible || s.exceeds(u))
+		!u.Unstoppable && u.write.sent != Dequeue && s.outbox.denied[u] == 0 && (u.Demand.Preemptible || s.exceeds(u))
 }
 
 // isSpared reports whether the unit can no longer be evicted for another one as decided, because the unit or the
-// settings of its queue have changed.
+// settings of its queue have changed, or because the API server denies it.
 func (s *Scheduler) isSpared(u *unit, now time.Time) bool {
 	isPreempted, claimant := u.leaving.why.Reason == wellknown.ReasonPreempted, s.units[u.leaving.forKey]
 	return isPreempted && (u.queue == nil || !u.queue.set.Preemption.WithinQueue || claimant != nil && u.queue.priorityOf(u) >= u.queue.priorityOf(claimant)) ||
-		u.protectedUntil(s) > instantOf(now) ||
+		u.protectedUntil(s) > instantOf(now) || s.outbox.denied[u] != 0 ||
 		u.Unstoppable || !u.Demand.Preemptible && (u.charged == nil || !s.exceeds(u))
 }
 

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -200,10 +201,7 @@ func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	case u.Phase == Reserved && seen.Phase != Reserved && !seen.Over && s.listed && sent != Dequeue:
 		u.unadmitted = true // it did not wait for its checks
 	}
-	if _, is := s.outbox.denied[u]; is { // the API server may accept its writes now
-		delete(s.outbox.denied, u)
-		s.outbox.post(u)
-	}
+	s.endDenial(u, math.MaxInt64) // the API server may accept its writes now
 	if seen.Phase != Dequeued && seen.Phase != Running || seen.Evicted || seen.Stopped || seen.Over {
 		s.learn(u, seen.Phase == Ended || seen.Over, s.meters.now)
 	}
@@ -367,6 +365,17 @@ func (e Denied) apply(s *Scheduler, now time.Time) {
 	s.settle(u, now)
 	s.outbox.post(u)
 	s.schedule(u, now)
+}
+
+// endDenial allows writes to the unit again if its denial ends by then. The unit can then be evicted for others again.
+func (s *Scheduler) endDenial(u *unit, by instant) {
+	if until, is := s.outbox.denied[u]; is && until <= by {
+		delete(s.outbox.denied, u)
+		s.outbox.post(u)
+		if u.Phase.holdsQuota() {
+			s.moreToEvict(u.countedIn)
+		}
+	}
 }
 
 func (e QuotaChanged) apply(s *Scheduler, now time.Time) {

@@ -12,7 +12,7 @@ import (
 // settle derives the state of a unit from what is known about it: whether it is charged and whether it is queued. It
 // is the only function that moves units, and it is idempotent.
 func (s *Scheduler) settle(u *unit, now time.Time) {
-	s.outbox.endDenial(u, now) // it may be queued now, and then its timer is removed
+	s.endDenial(u, instantOf(now)) // it may be queued now, and then its timer is removed
 	q, refusal := s.place(u)
 	refusal = cmp.Or(refusal, s.off[u.Kind])
 	if u.assumed && u.write.wanted.admits() && (q == nil || refusal != nil || q != u.queue || !q.admits() || u.write.wanted != q.admission()) {
