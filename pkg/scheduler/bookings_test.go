@@ -571,6 +571,22 @@ func TestAReservationFollowsTheLimitsOfRunningJobs(t *testing.T) {
 	}
 }
 
+// What is left of a job that has ended can stay longer than its limit. The charge of a job without requests does not change.
+func TestAReservationDoesNotCountOnTheLimitOfAJobThatHasEnded(t *testing.T) {
+	w := reserving(t, limited("a", 8), "a")
+	w.submit("a/runs", nil, maxTime(time.Hour))
+	w.settle()
+	w.pod(pods.Pod{Namespace: "a", UID: "left", Owner: jobOf(w.units["a/runs"].UID), Requests: resources.Vector{{ID: w.names.ID("cpu"), Value: 4000}}})
+	w.submit("a/large", cpu("8"))
+	w.after(2 * time.Minute)
+	w.submit("a/long", cpu("4"))
+	w.settle()
+	w.write("a/runs", func(u *scheduler.Unit) { u.Phase, u.Over = scheduler.Running, true })
+	w.submit("a/late", cpu("4"), maxTime(30*time.Minute))
+	w.settle()
+	expectReleased(t, w, "a/runs")
+}
+
 // Its limit is no promise if its owner raises those of running jobs.
 func TestAJobDoesNotPassAReservationByALimitThatItsOwnerMayRaise(t *testing.T) {
 	w := reserving(t, limited("a", 8), "a")

@@ -205,13 +205,13 @@ func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	if seen.Phase != Dequeued && seen.Phase != Running || seen.Evicted || seen.Stopped || seen.Over {
 		s.learn(u, seen.Phase == Ended || seen.Over, s.meters.now)
 	}
-	isEasier, limit, isRaised := u.isEasierToEvictAs(seen), u.MaxSeconds, u.isRaisedBy(seen)
+	isEasier, limit, end, isRaised := u.isEasierToEvictAs(seen), u.MaxSeconds, u.endsAt(), u.isRaisedBy(seen)
 	u.update(seen)
 	if isRaised {
 		s.learnRaise(u)
 	}
 	switch shape := u.item.Shape(); {
-	case u.MaxSeconds == limit:
+	case u.MaxSeconds == limit && u.endsAt() == end:
 	case shape != nil: // a booking may no longer bind it
 		s.tryFirst(u.queue, shape)
 		s.activate(u.queue)
