@@ -15,6 +15,9 @@ const (
 	mostValues  = 50
 )
 
+// Missing is the error of a question about something that does not exist.
+type Missing struct{ error }
+
 func checkLength(field, value string, most int) error {
 	if len(value) > most {
 		return fmt.Errorf("spec.%s has %d bytes, and may have %d", field, len(value), most)

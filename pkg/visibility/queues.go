@@ -134,10 +134,10 @@ func (m *Model) noQueue(name string, access Access) error {
 			names[i] = m.view.Queues[i].Name
 		}
 		if meant := spelling.NearestPath(name, names); meant != "" {
-			return fmt.Errorf("queue %q does not exist; did you mean %q?", name, meant)
+			return Missing{fmt.Errorf("queue %q does not exist; did you mean %q?", name, meant)}
 		}
 	}
-	return fmt.Errorf("queue %q does not exist", name)
+	return Missing{fmt.Errorf("queue %q does not exist", name)}
 }
 
 func (m *Model) selects(spec visibilityv1alpha1.QueueReviewSpec, u *scheduler.UnitView) bool {

@@ -1,6 +1,7 @@
 package visibility
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,9 +25,9 @@ func (m *Model) Quotas(namespace string, spec visibilityv1alpha1.QuotaReviewSpec
 	answer := &visibilityv1alpha1.QuotaReviewStatus{ObservedTime: m.observed()}
 	if m.view.Backend == nil {
 		if m.view.Missing != nil {
-			return nil, fmt.Errorf("no quota is in force: %s", m.view.Missing.Message())
+			return nil, Missing{fmt.Errorf("no quota is in force: %s", m.view.Missing.Message())}
 		}
-		return nil, fmt.Errorf("no quota is in force")
+		return nil, Missing{errors.New("no quota is in force")}
 	}
 	shown := func(string) bool { return true }
 	if tree, is := m.view.Backend.(interface{ Note() string }); is && access.Trees() {
@@ -60,9 +61,9 @@ func (m *Model) Quotas(namespace string, spec visibilityv1alpha1.QuotaReviewSpec
 	}
 	if !found {
 		if meant := spelling.NearestPath(spec.Quota, paths); meant != "" {
-			return nil, fmt.Errorf("quota %q does not exist; did you mean %q?", spec.Quota, meant)
+			return nil, Missing{fmt.Errorf("quota %q does not exist; did you mean %q?", spec.Quota, meant)}
 		}
-		return nil, fmt.Errorf("quota %q does not exist; give its path from the root, such as root/team", spec.Quota)
+		return nil, Missing{fmt.Errorf("quota %q does not exist; give its path from the root, such as root/team", spec.Quota)}
 	}
 	nodes := m.nodes()
 	answer.Quotas, answer.Total = page(listed, spec.Limit, spec.Offset, func(i int) visibilityv1alpha1.QuotaSummary {

@@ -78,9 +78,9 @@ func (m *Model) notFound(namespace, name string) error {
 	}
 	slices.Sort(names)
 	if meant := spelling.Nearest(name, names); meant != "" {
-		return fmt.Errorf("QueueUnit %q does not exist in namespace %q, or has ended; did you mean %q?", name, namespace, meant)
+		return Missing{fmt.Errorf("QueueUnit %q does not exist in namespace %q, or has ended; did you mean %q?", name, namespace, meant)}
 	}
-	return fmt.Errorf("QueueUnit %q does not exist in namespace %q, or has ended", name, namespace)
+	return Missing{fmt.Errorf("QueueUnit %q does not exist in namespace %q, or has ended", name, namespace)}
 }
 
 func (m *Model) ahead(answer *visibilityv1alpha1.QueueUnitReviewStatus, u *scheduler.UnitView, access Access) {

@@ -177,7 +177,8 @@ func (o *Options) answer(ctx context.Context, asked *admissionv1.AdmissionReques
 		return webhook.Answer{}, caller.failed
 	}
 	if why, is := errors.AsType[refusal](err); is {
-		return webhook.Answer{Refused: why.Error()}, nil
+		_, missing := errors.AsType[visibility.Missing](why.error)
+		return webhook.Answer{Refused: why.Error(), Missing: missing}, nil
 	}
 	if err != nil {
 		return webhook.Answer{}, fmt.Errorf("reading the review: %w", err)

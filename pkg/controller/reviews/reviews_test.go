@@ -126,15 +126,16 @@ func TestAReviewWithoutAnAnswerIsRefused(t *testing.T) {
 		spec    string
 		stored  bool
 		want    string
+		missing bool
 	}{
 		"it would be stored":      {options: options(m, everything()), spec: `{"unit":"unit"}`, stored: true, want: "--dry-run=server"},
-		"an unknown unit":         {options: options(m, everything()), spec: `{"unit":"other"}`, want: `QueueUnit "other" does not exist in namespace "team-1"`},
+		"an unknown unit":         {options: options(m, everything()), spec: `{"unit":"other"}`, want: `QueueUnit "other" does not exist in namespace "team-1"`, missing: true},
 		"no right":                {options: options(m, &asked{}), spec: `{"unit":"unit"}`, want: `you may not list QueueUnits in namespace "team-1"`},
 		"nobody has listed units": {options: Options{Model: func(context.Context) (*visibility.Model, error) { return nil, controller.ErrNotDeciding }}, spec: `{}`, want: "has just started"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, response, body, recorded := send(t, c.options, "/reviews/queueunitreviews", "QueueUnitReview", c.spec, !c.stored)
-			if status != http.StatusOK || response.Allowed || !strings.Contains(response.Result.Message, c.want) || recorded != "queueunitreviews refused" {
+			if status != http.StatusOK || response.Allowed || !strings.Contains(response.Result.Message, c.want) || recorded != "queueunitreviews refused" || (response.Result.Details != nil) != c.missing {
 				t.Errorf("status %d, %s: %s", status, recorded, body)
 			}
 		})

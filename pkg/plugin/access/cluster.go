@@ -158,7 +158,7 @@ func (c *Cluster) CheckNamespace(ctx context.Context, namespace string) error {
 	if !IsMissingObject(err) {
 		return nil
 	}
-	return fmt.Errorf("namespace %q does not exist%s", namespace, DidYouMean(namespace, c.Namespaces(ctx)))
+	return reviews.Missing(namespace, fmt.Sprintf("namespace %q does not exist%s", namespace, DidYouMean(namespace, c.Namespaces(ctx))))
 }
 
 // Namespaces returns the names of all namespaces; nil if they cannot be listed.
@@ -198,7 +198,7 @@ func (c *Cluster) QueueNames(ctx context.Context) []string {
 
 // NoQueue returns the error for a Queue that does not exist.
 func (c *Cluster) NoQueue(ctx context.Context, name string) error {
-	return fmt.Errorf("queue %q does not exist in namespace %s%s", name, c.QueueNamespace, DidYouMean(name, c.QueueNames(ctx)))
+	return reviews.Missing(name, fmt.Sprintf("queue %q does not exist in namespace %s%s", name, c.QueueNamespace, DidYouMean(name, c.QueueNames(ctx))))
 }
 
 // DidYouMean returns the suffix of an error about an unknown name: a suggestion, if there is one.

@@ -3,7 +3,6 @@ package access
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -41,7 +40,7 @@ func (c *Cluster) QuotaPaths(ctx context.Context) []string {
 	return namesOf(status.Quotas, func(q visibility.QuotaSummary) string { return q.Path })
 }
 
-var errNoTree = errors.New("there is no ElasticQuotaTree in namespace " + quotav1beta1.TreeNamespace + ", so no quota is in force")
+var errNoTree = reviews.Missing("tree", "there is no ElasticQuotaTree in namespace "+quotav1beta1.TreeNamespace+", so no quota is in force")
 
 // readTree returns the nodes of the tree in use.
 func (c *Cluster) readTree(ctx context.Context) (quotas []visibility.QuotaSummary, problem string, err error) {

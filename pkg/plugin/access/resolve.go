@@ -236,7 +236,7 @@ func (c *Cluster) noUnit(ctx context.Context, name string) error {
 	if err == nil {
 		near = namesOf(list.Items, func(u v1alpha1.QueueUnit) string { return u.Name })
 	}
-	return fmt.Errorf("unit %q does not exist in namespace %s%s", name, c.Namespace, DidYouMean(name, near))
+	return reviews.Missing(name, fmt.Sprintf("unit %q does not exist in namespace %s%s", name, c.Namespace, DidYouMean(name, near)))
 }
 
 // readJob reads the job of a unit unless it was already read. It returns nil if the job is gone or kube-queue does not

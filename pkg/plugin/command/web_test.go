@@ -147,6 +147,32 @@ func TestThePagesPreferTheAnswersOfWhoDecides(t *testing.T) {
 	}
 }
 
+func TestAPageAboutWhatDoesNotExistIsNotFound(t *testing.T) {
+	a := newAPI(t, "")
+	p := a.openWeb()
+	asked := func(says *metav1.Status) {
+		for _, page := range []string{"/?namespace=reserch", "/queues/nope", "/quotas", "/what-if"} {
+			response, err := p.Get(p.at + page)
+			require.NoError(t, err)
+			response.Body.Close()
+			if response.StatusCode != http.StatusNotFound {
+				t.Errorf("%s: status %d, if the answer is %v", page, response.StatusCode, says)
+			}
+		}
+	}
+	asked(nil)
+	refused := refusal("it does not exist")
+	refused.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueNotFound}}}
+	for _, kind := range []string{"queuereviews", "quotareviews"} {
+		a.answer[kind] = func(map[string]any) (any, *metav1.Status) { return nil, refused }
+	}
+	asked(refused)
+	refused.Details = nil
+	if response, err := p.Get(p.at + "/queues/nope"); err != nil || response.StatusCode != http.StatusForbidden {
+		t.Errorf("%v, %v, if the question is refused", response, err)
+	}
+}
+
 func TestThePagesOfATenantShowWhatTheTenantMayRead(t *testing.T) {
 	a := newAPI(t, four)
 	for _, forbidden := range []string{"list " + unitsOf, "get " + queuesOf + " kube-queue", "list " + queuesOf + " kube-queue", "list " + treesOf + " kube-system", "get " + unitsOf + " other"} {

@@ -41,6 +41,12 @@ func (r *Refused) Error() string { return r.Why }
 
 func (r *Refused) Unwrap() error { return r.Err }
 
+// Missing returns the error about an object that does not exist. apierrors.IsNotFound recognizes it.
+func Missing(name, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: message, Details: &metav1.StatusDetails{Name: name}}}
+}
+
 // IsRefused returns the error as a *Refused; nil if it is another error.
 func IsRefused(err error) *Refused {
 	r, _ := errors.AsType[*Refused](err)
@@ -193,7 +199,11 @@ func check(err error, answered bool, resource, namespace string) error {
 	case apierrors.IsForbidden(err) && (strings.Contains(err.Error(), "cannot verify that the API server sent") || strings.Contains(err.Error(), "policy 'kube-queue-reviews'")):
 		return &Unanswered{"kube-queue-controller cannot verify yet that the API server sent the question", err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), denied):
-		return &Refused{err.Error()[strings.Index(err.Error(), denied)+len(denied):], err}
+		why := err.Error()[strings.Index(err.Error(), denied)+len(denied):]
+		if apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueNotFound) {
+			err = Missing(resource, why)
+		}
+		return &Refused{why, err}
 	case errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError:
 		return &Unanswered{"kube-queue-controller does not answer", err}
 	default:

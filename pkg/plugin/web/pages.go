@@ -211,7 +211,7 @@ func codeOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, errBusy), errors.Is(err, errManyReads):
 		return http.StatusTooManyRequests
-	case errors.Is(err, errNoPage), apierrors.IsNotFound(err), strings.Contains(err.Error(), "does not exist"):
+	case errors.Is(err, errNoPage), apierrors.IsNotFound(err):
 		return http.StatusNotFound
 	case apierrors.IsUnauthorized(err):
 		return http.StatusUnauthorized

@@ -116,7 +116,7 @@ func (c *cluster) Units(_ context.Context, namespace string, spec visibility.Que
 		return nil, err
 	}
 	if spec.Queue == "nope" {
-		return nil, &reviews.Refused{Why: `queue "nope" does not exist`, Err: apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))}
+		return nil, reviews.Missing("nope", `queue "nope" does not exist`)
 	}
 	status := &visibility.QueueReviewStatus{ObservedTime: metav1.NewMicroTime(now), Total: 250, Hidden: 3}
 	if spec.Offset >= status.Total {

@@ -21,6 +21,8 @@ type Answer struct {
 	Patch any
 	// Refused tells the user why the request is denied; empty if it is allowed.
 	Refused string
+	// Missing says that the request is denied because an object that it names does not exist.
+	Missing bool
 	// Warnings are for the user.
 	Warnings []string
 }
@@ -79,6 +81,9 @@ func answer(w http.ResponseWriter, req *http.Request, review Review) (result str
 	case found.Refused != "":
 		result = ResultRefused
 		response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: found.Refused}
+		if found.Missing {
+			response.Result.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueNotFound}}}
+		}
 	case found.Patch != nil:
 		result = ResultPatched
 		patch, err := json.Marshal(found.Patch)

@@ -443,6 +443,7 @@ func TestAReviewIsAnswered(t *testing.T) {
 		"a patch":          {Answer{Patch: []string{"x"}}, nil, asked, 200, ResultPatched, []string{`"uid":"u1"`, `"allowed":true`, `"patchType":"JSONPatch"`}},
 		"nothing":          {Answer{}, nil, asked, 200, ResultUnchanged, []string{`"uid":"u1"`, `"allowed":true`}},
 		"a refusal":        {Answer{Refused: "it is wrong"}, nil, asked, 200, ResultRefused, []string{`"allowed":false`, "it is wrong", `"code":403`}},
+		"a missing object": {Answer{Refused: "no x", Missing: true}, nil, asked, 200, ResultRefused, []string{`"code":403`, `"causes":[{"reason":"FieldValueNotFound"}]`}},
 		"a warning":        {Answer{Warnings: []string{"mind"}}, nil, asked, 200, ResultUnchanged, []string{`"warnings":["mind"]`}},
 		"an error":         {Answer{}, errors.New("cannot"), asked, 400, ResultError, []string{"Job a/b: cannot"}},
 		"no review":        {Answer{}, nil, `{`, 400, ResultError, []string{"AdmissionReview"}},
