@@ -34,7 +34,7 @@ func (c *Cluster) WarnOnce(why error) bool {
 // NoAnswer returns the error if the controller does not answer and the objects cannot be read either.
 func (c *Cluster) NoAnswer(why, err error, what string) error {
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%v, and you may not %s: %w", why, what, err)
+		return fmt.Errorf("%[2]w, and you may not %[3]s: %[1]w", err, why, what) // its status is that of err
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
@@ -78,11 +77,8 @@ func (c *Cluster) checkInUse(ctx context.Context, quotas []visibility.QuotaSumma
 
 func (c *Cluster) treeOfObjects(ctx context.Context, quota string, why error) (*visibility.QuotaReview, error) {
 	quotas, problem, err := c.readTree(ctx)
-	if apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("%v, and you may not list ElasticQuotaTrees in namespace %s: %w", why, quotav1beta1.TreeNamespace, err)
-	}
 	if err != nil {
-		return nil, err
+		return nil, c.NoAnswer(why, err, "list ElasticQuotaTrees in namespace "+quotav1beta1.TreeNamespace)
 	}
 	if err := c.checkInUse(ctx, quotas); err != nil {
 		return nil, err

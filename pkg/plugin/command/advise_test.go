@@ -96,5 +96,5 @@ func TestWithoutAdviceTheErrorSaysWhy(t *testing.T) {
 		says(t, a, 1, []string{words}, "advise", "-f", file(t, twoPods))
 	}
 	a.forbidden["create queueunitreviews"] = true
-	says(t, a, 1, []string{`you may not create queueunitreviews in namespace "research"; only`}, "advise", "-f", file(t, twoPods))
+	says(t, a, 1, []string{`you may not create queueunitreviews in namespace "research"; only`, "or set -n to a namespace"}, "advise", "-f", file(t, twoPods))
 }

@@ -29,7 +29,7 @@ func explain(err error) string {
 		return "the API server does not accept your credentials; log in again"
 	case reviews.IsNotServed(err):
 		return fmt.Sprintf("the cluster does not serve %s: kube-queue is not installed there, or in an older version; see kubectl config current-context", resourceOf(err))
-	case apierrors.IsForbidden(err) && strings.HasPrefix(err.Error(), "you may not create "): // reviews in the namespace
+	case errors.Is(err, reviews.ErrMayNotAsk):
 		return oneLine(err) + "; ask an administrator for this right, or set -n to a namespace that you may view"
 	case apierrors.IsForbidden(err):
 		return oneLine(err) + "; ask an administrator for this right"

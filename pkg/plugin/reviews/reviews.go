@@ -31,6 +31,9 @@ func (u *Unanswered) Error() string {
 
 func (u *Unanswered) Unwrap() error { return u.Err }
 
+// ErrMayNotAsk means that the caller may not create reviews in the namespace.
+var ErrMayNotAsk = errors.New("the caller may not ask")
+
 // Refused means that kube-queue-controller refuses to answer, and says why.
 type Refused struct {
 	Why string
@@ -193,7 +196,7 @@ func check(err error, answered bool, resource, namespace string) error {
 	case IsNotServed(err):
 		return &Unanswered{"kube-queue is not installed in this cluster, or is too old for this plugin: an administrator must install or upgrade it", err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
-		return &Unanswered{fmt.Sprintf("you may not create %s in namespace %q", resource, namespace), err}
+		return &Unanswered{fmt.Sprintf("you may not create %s in namespace %q", resource, namespace), errors.Join(err, ErrMayNotAsk)}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "has just started"):
 		return &Unanswered{"kube-queue-controller has just started", err}
 	case apierrors.IsForbidden(err) && (strings.Contains(err.Error(), "cannot verify that the API server sent") || strings.Contains(err.Error(), "policy 'kube-queue-reviews'")):
