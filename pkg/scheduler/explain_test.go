@@ -195,6 +195,8 @@ func TestTheHeadOfAStoppedQueueSaysSo(t *testing.T) {
 	if stats := w.core.ChangedQueues(w.now); len(stats) != 1 || stats[0].HeadReason != wellknown.ReasonQueueStopped {
 		t.Fatalf("%+v", stats)
 	}
+	w.after(time.Minute)
+	require.Says(t, "a/1", w.lastMessage("a/1"), "kubectl kube-queue resume root,")
 }
 
 func TestTheHighestPriorityOfAQueueIsThatOfItsUnits(t *testing.T) {

@@ -168,7 +168,7 @@ func (q *queueState) closed() *quota.Refusal {
 	switch {
 	case q.set.Stop != NotStopped:
 		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf(
-			"queue %s is stopped; an administrator resumes it by setting spec.stop to None", q.name)}
+			"queue %s is stopped; an administrator resumes it with kubectl kube-queue resume %[1]s, or sets its spec.stop to None", q.name)}
 	case q.missingCheck != "":
 		return &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckMissing, Node: q.missingCheck, Sentence: fmt.Sprintf(
 			"queue %s lists admission check %s, which does not exist; an administrator creates the AdmissionCheck or removes it from spec.admissionChecks of the queue",
