@@ -177,6 +177,7 @@ type treeAnswer struct {
 	Observed string     `json:"observed"`
 	Quotas   []quotaRow `json:"quotas"`
 	Hidden   int32      `json:"hidden,omitempty" jsonschema:"quotas that the user may not see"`
+	Message  string     `json:"message,omitempty" jsonschema:"why the tree of the cluster is not the one in force"`
 	Warnings []string   `json:"warnings,omitempty"`
 }
 
@@ -318,7 +319,7 @@ func (r *answerer) showQuotas(ctx context.Context, q treeQuestion) (*treeAnswer,
 		return nil, fmt.Errorf("quota %q does not exist, or the user may not see it%s", q.Quota, access.DidYouMean(q.Quota, r.QuotaPaths(ctx)))
 	}
 	quotas, cut := first(review.Status.Quotas, "quotas")
-	answer := &treeAnswer{Observed: review.Status.ObservedTime.UTC().Format(time.RFC3339), Hidden: review.Status.Hidden, Warnings: append(r.Warnings(), cut...)}
+	answer := &treeAnswer{Observed: review.Status.ObservedTime.UTC().Format(time.RFC3339), Hidden: review.Status.Hidden, Message: review.Status.Message, Warnings: append(r.Warnings(), cut...)}
 	for i := range quotas {
 		n := &quotas[i]
 		answer.Quotas = append(answer.Quotas, quotaRow{Quota: n.Path, Min: render.Amounts(n.Min), Max: render.Amounts(n.Max), Used: render.Amounts(n.Used), Borrowed: render.Amounts(n.Borrowed),

@@ -120,10 +120,10 @@ func TestAnAssistantAsksWithTheRightsOfTheUser(t *testing.T) {
 	}
 	a.mu.Lock()
 	a.answer["quotareviews"] = func(map[string]any) (any, *metav1.Status) {
-		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "quotas": slices.Repeat([]any{map[string]any{"path": "company"}}, mostAnswered+1)}, nil
+		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "message": "The last valid quota tree is in force.", "quotas": slices.Repeat([]any{map[string]any{"path": "company"}}, mostAnswered+1)}, nil
 	}
 	a.mu.Unlock()
-	if answer, failed := call(t, session, "tree", nil); failed || strings.Count(answer, `"quota":"company"`) != mostAnswered || !strings.Contains(answer, "Only the first 200 of 201 quotas are shown.") {
+	if answer, failed := call(t, session, "tree", nil); failed || strings.Count(answer, `"quota":"company"`) != mostAnswered || !strings.Contains(answer, "Only the first 200 of 201 quotas are shown.") || !strings.Contains(answer, "The last valid quota tree is in force.") {
 		t.Errorf("of a large tree: %s", answer)
 	}
 	a.mu.Lock()
