@@ -139,7 +139,7 @@ func readAction(v *view, r *http.Request, reader Reader) error {
 		given = r.PostForm
 	}
 	a := Action{Do: given.Get("do"), Namespace: given.Get("namespace"), Unit: given.Get("unit"), Queue: given.Get("queue"), Priority: given.Get("priority")}
-	if a.Label() == "" || (a.Queue != "") != about[a.Do].OfQueue || (a.Unit != "") == about[a.Do].OfQueue {
+	if a.Label() == "" || (a.Queue != "") != about[a.Do].OfQueue || (a.Unit != "") == about[a.Do].OfQueue || a.Unit != "" && a.Namespace == "" {
 		return errNoPage
 	}
 	d := &acting{Action: a}

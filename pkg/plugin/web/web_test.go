@@ -509,7 +509,7 @@ func TestActionsAreOfferedToWhoMayAndConfirmed(t *testing.T) {
 			t.Errorf("%+v: status %d, acted %+v:\n%s", a, code, acted, body)
 		}
 	}
-	for _, form := range []url.Values{{}, {"do": {"delete"}, "unit": {"u"}}, {"do": {Stop}, "unit": {"u"}}, {"do": {Pause}, "queue": {"q"}}, {"do": {Pause}, "queue": {"q"}, "unit": {"u"}}, {"do": {Drain}}} {
+	for _, form := range []url.Values{{}, {"do": {Pause}, "unit": {"u"}}, {"do": {"delete"}, "unit": {"u"}, "namespace": {"n"}}, {"do": {Stop}, "unit": {"u"}}, {"do": {Pause}, "queue": {"q"}}, {"do": {Pause}, "queue": {"q"}, "unit": {"u"}}, {"do": {Drain}}} {
 		c.acted.Store(nil)
 		if code, _ := b.postTo("/act", form); code != http.StatusNotFound || c.acted.Load() != nil {
 			t.Errorf("%v: status %d", form, code)
