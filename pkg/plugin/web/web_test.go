@@ -334,6 +334,15 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 }
 
 // A tenant with one namespace finds it without another page.
+func TestAJobWithoutAQueueHasNoLinkToOne(t *testing.T) {
+	b := open(t, &cluster{})
+	for _, page := range []string{"/", "/jobs/research/train"} {
+		if _, body := b.get(page); strings.Contains(body, `href="/queues/"`) {
+			t.Errorf("%s has an empty link:\n%s", page, body)
+		}
+	}
+}
+
 func TestAPageBeyondTheEndLeadsToTheFirst(t *testing.T) {
 	b := open(t, &cluster{name: "train-a"})
 	for _, page := range []string{"/?from=900&phase=Running", "/queues?from=900", "/queues/q?from=900&show=units", "/queues/q?from=900"} {
