@@ -166,11 +166,11 @@ func (s *shell) resume() *cobra.Command {
 
 // queueCommand completes a command that sets spec.stop of a Queue.
 func (s *shell) queueCommand(cmd *cobra.Command, o *change, wanted func() v1alpha1.QueueStop) *cobra.Command {
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 || args[0] == "" {
-			return usageError{fmt.Errorf("expected the name of one queue, not %d arguments", len(args))}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usageError{errors.New("expected the name of one queue")}
 		}
-		return nil
+		return atMostOne("the name of one queue")(cmd, args)
 	}
 	cmd.ValidArgsFunction = s.completeQueues
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -114,7 +114,8 @@ func TestAQueueIsStoppedAndResumedOnce(t *testing.T) {
 	changes(t, a, "queue company-research stopped; jobs that hold quota are being stopped\n", patch("Drain"), "stop", "company-research", "--drain")
 	changes(t, a, "queue company-research resumed\n", patch("None"), "resume", "company-research")
 	says(t, a, 1, []string{`queue "company-reserch" does not exist`, `did you mean "company-research"?`}, "stop", "company-reserch")
-	says2(t, a, "expected the name of one queue", "stop")
+	says2(t, a, "expected the name of one queue\n", "stop")
+	says2(t, a, `expected the name of one queue, not ""`, "resume", "")
 }
 
 func TestAMissingRightIsNamed(t *testing.T) {

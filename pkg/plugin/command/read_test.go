@@ -399,6 +399,7 @@ func TestQueueShowsTheOrder(t *testing.T) {
 		"1 unit more; see --limit.\n", down, "queue", "company-research", "--limit", "3")
 	says(t, a, 1, []string{`queue "company-reserch" does not exist in namespace kube-queue; did you mean "company-research"?`}, "queue", "company-reserch")
 	says(t, a, 1, []string{`did you mean "company-research"?`}, "queue", "research")
+	says2(t, a, `expected the name of one queue, not ""`, "queue", "")
 	says2(t, a, "--limit must be from 1 to 1000", "queue", "company-research", "--limit", "0")
 	// A tenant sees its own units, but not their positions.
 	a.forbidden["list "+unitsOf] = true

@@ -192,6 +192,9 @@ func atMostOne(what string) cobra.PositionalArgs {
 		if len(args) > 1 {
 			return usageError{fmt.Errorf("expected %s, not %d arguments", what, len(args))}
 		}
+		if slices.Contains(args, "") { // such as a variable that is not set
+			return usageError{fmt.Errorf("expected %s, not \"\"", what)}
+		}
 		return nil
 	}
 }
