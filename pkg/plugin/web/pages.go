@@ -195,7 +195,7 @@ func (s *Server) view(r *http.Request) (v *view, code int) {
 	}
 	if d, is := v.Data.(*acting); is { // the form is still needed
 		d.Failed = err.Error()
-	} else {
+	} else if !errors.Is(err, errBusy) { // the form says so
 		v.Template, v.Title, v.Data = "error", "This page cannot be shown", err.Error()
 	}
 	return v, codeOf(err)
@@ -478,6 +478,7 @@ func (s *Server) readWhatIf(v *view, r *http.Request, reader Reader) (err error)
 	d.Manifests = r.PostForm.Get("manifests")
 	caller := callerOf(r.Context())
 	if !s.simulations.begin(caller, ownSimulations, allSimulations) {
+		d.Result = &objects.Simulation{Faults: []string{errBusy.Error()}}
 		return errBusy
 	}
 	defer s.simulations.end(caller)

@@ -475,7 +475,7 @@ func TestATreeIsTriedWithoutApplyingIt(t *testing.T) {
 		first <- code
 	}()
 	c.slow <- struct{}{}
-	if code, body := b.post(url.Values{"manifests": {"root"}}); code != http.StatusTooManyRequests || !strings.Contains(body, "another simulation is running") {
+	if code, body := b.post(url.Values{"manifests": {"root"}}); code != http.StatusTooManyRequests || !strings.Contains(body, "another simulation is running") || !strings.Contains(body, "root</textarea>") {
 		t.Errorf("a second one beside it: status %d\n%s", code, body)
 	}
 	c.slow <- struct{}{}
