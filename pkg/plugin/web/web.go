@@ -140,7 +140,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.ByToken && token == "":
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		http.Error(w, "a bearer token of the cluster is required", http.StatusUnauthorized)
-	case !slices.Contains(s.Hosts, r.Host):
+	case !slices.ContainsFunc(s.Hosts, func(host string) bool { return strings.EqualFold(host, r.Host) }):
 		http.Error(w, "these pages are only at "+strings.Join(s.Hosts, ", "), http.StatusMisdirectedRequest)
 	case s.ByToken:
 		s.answer(w, r.WithContext(context.WithValue(r.Context(), tokenKey{}, token)))

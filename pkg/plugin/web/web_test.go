@@ -572,6 +572,7 @@ func TestNobodyElseReadsThePages(t *testing.T) {
 		}
 		return w.Code
 	}
+	b.server.Hosts = append(b.server.Hosts, "Pages.example")
 	host, own := b.server.Hosts[0], b.server.cookie()+"="+b.server.session
 	for _, c := range []struct {
 		name, method, target, host string
@@ -587,6 +588,7 @@ func TestNobodyElseReadsThePages(t *testing.T) {
 		{"an empty ticket", "GET", "/open?ticket=", host, nil, 403},
 		{"no ticket", "GET", "/open", host, nil, 403},
 		{"another host", "GET", "/", "evil.example:80", map[string]string{"Cookie": own}, 421},
+		{"a host in other letters", "GET", "/", "pages.EXAMPLE", map[string]string{"Cookie": own}, 200},
 		{"a name of this host", "GET", "/", "localhost" + host[strings.Index(host, ":"):], map[string]string{"Cookie": own}, 421},
 		{"a form of another site", "POST", "/what-if", host, map[string]string{"Cookie": own, "Sec-Fetch-Site": "cross-site"}, 403},
 		{"a form with another origin", "POST", "/what-if", host, map[string]string{"Cookie": own, "Origin": "http://evil.example"}, 403},
