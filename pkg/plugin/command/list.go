@@ -293,7 +293,7 @@ func (c *cluster) starts(ctx context.Context, o *listOptions, list []units.Unit)
 	defer cancel()
 	spec := visibility.QueueReviewSpec{AllNamespaces: o.all, Phases: []string{string(v1alpha1.PhaseEnqueued), string(v1alpha1.PhaseBackoff)}, Show: visibility.ShowUnits, Limit: 2 * many}
 	if len(o.Queues) == 1 {
-		spec.Queue = o.Queues[0]
+		spec.Queue = list[0].Status.Queue // in its own letter case
 	}
 	review, err := c.Reviews().QueuePage(ctx, c.Namespace, spec)
 	if err != nil {

@@ -48,7 +48,10 @@ func TestListShowsWhenAFewUnitsStart(t *testing.T) {
 	if want := []string{`ASK queuereviews research {"limit":200,"phases":["Enqueued","Backoff"],"show":"Units"}`}; !slices.Equal(a.requests, want) {
 		t.Errorf("asked %q", a.requests)
 	}
-	if _, out, _ := a.run("list", "--phase", "Running"); len(a.requests) > 1 || strings.Contains(out, "STARTS") {
+	if _, out, _ := a.run("list", "--queue", "Company-Research"); len(a.requests) != 2 || !strings.Contains(a.requests[1], `"queue":"company-research"`) || !strings.Contains(out, "STARTS-IN") {
+		t.Errorf("asked %q with the queue in other letters:\n%s", a.requests, out)
+	}
+	if _, out, _ := a.run("list", "--phase", "Running"); len(a.requests) > 2 || strings.Contains(out, "STARTS") {
 		t.Errorf("asked %q about units that run:\n%s", a.requests, out)
 	}
 }
