@@ -112,6 +112,13 @@ func TestTheCommandLineIsChecked(t *testing.T) {
 	}
 }
 
+func TestEachFaultOfAConversionIsOneLine(t *testing.T) {
+	code, out, errs := newAPI(t, "").run("convert", "-f", file(t, "a\n---\nb\n"))
+	if lines := strings.SplitAfter(errs, "\n"); code != 2 || out != "" || len(lines) != 3 || !strings.HasPrefix(lines[0], "error: ") || !strings.HasPrefix(lines[1], "error: ") {
+		t.Errorf("exit status %d, stdout %q, stderr %q", code, out, errs)
+	}
+}
+
 func TestVersionShowsWhatIsKnown(t *testing.T) {
 	a := newAPI(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: kube-queue-controller, namespace: kube-queue}, spec: {template: {spec: {containers: [{name: c, image: "registry.example.com:5000/kube-queue/kube-queue-controller:0.3.0@sha256:0"}]}}}}`)
 	expect(t, a, 0, "Plugin:     "+programVersion()+"\nController: 0.3.0\n", "", "version")

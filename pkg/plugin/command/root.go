@@ -99,8 +99,8 @@ func conclude(ctx context.Context, out io.Writer, executed *cobra.Command, err e
 	case errors.As(err, &result):
 		return int(result)
 	case errors.As(err, &converted):
-		if message := converted.Error(); message != "" {
-			fmt.Fprintf(out, "error: %s\n", text.Clean(message))
+		for line := range strings.Lines(converted.Error()) { // a fault each
+			fmt.Fprintf(out, "error: %s\n", text.Clean(strings.TrimSuffix(line, "\n")))
 		}
 		return converted.ExitStatus()
 	case errors.As(err, &wrong):
