@@ -166,6 +166,9 @@ func pageOf[T any](list []T, spec visibility.QueueReviewSpec) []T {
 func (r *Reader) Job(ctx context.Context, namespace, name string) (*web.Job, error) {
 	r.Namespace, r.MostUnits = namespace, mostOfObjects
 	unit, err := r.Queue.SchedulingV1alpha1().QueueUnits(namespace).Get(ctx, name, metav1.GetOptions{})
+	if IsMissingObject(err) {
+		return nil, reviews.Missing(name, fmt.Sprintf("unit %q does not exist in namespace %s: units are deleted with their jobs", name, namespace))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -105,6 +105,7 @@ func TestThePagesShowWhatTheCommandsShow(t *testing.T) {
 	p.shows("/queues", "company-research", "RoundRobin")
 	p.shows("/queues/company-research", "train-c", `<td class="number">1</td>`)
 	p.shows("/queues/company-reserch", "company-reserch&#34; does not exist in namespace kube-queue; did you mean &#34;company-research&#34;?")
+	p.shows("/jobs/research/gone", "gone&#34; does not exist in namespace research: units are deleted with their jobs")
 	p.shows("/quotas", `id="company/research"`, "cpu: 5 used, guaranteed 4, at most 12, borrowed 1")
 	p.shows("/what-if", "kind: ElasticQuotaTree", "kube-queue/max-jobs: 2")
 	response, err := p.PostForm(p.at+"/what-if", url.Values{"manifests": {strings.ReplaceAll(tree(4), "max-jobs: 2", "max-jobs: 9")}})
@@ -151,7 +152,7 @@ func TestAPageAboutWhatDoesNotExistIsNotFound(t *testing.T) {
 	a := newAPI(t, "")
 	p := a.openWeb()
 	asked := func(says *metav1.Status) {
-		for _, page := range []string{"/?namespace=reserch", "/queues/nope", "/quotas", "/what-if"} {
+		for _, page := range []string{"/?namespace=reserch", "/queues/nope", "/jobs/research/gone", "/quotas", "/what-if"} {
 			response, err := p.Get(p.at + page)
 			require.NoError(t, err)
 			response.Body.Close()
