@@ -32,6 +32,9 @@ func fenceTests(kind heldKind) []kindTest {
 		{"damage is not refused by the fence", damagedInManagedNamespace},
 		{"the fence has few enough costs for large jobs", costsOfLargeJobs},
 	}
+	if kind.Kind.Kind == "JobSet" {
+		tests = append(tests, kindTest{"the JobSet of a TrainJob is not deleted without it", noJobSetIsMadeAgain})
+	}
 	if kind.Elastic != nil {
 		tests = append(tests, kindTest{"pods are counted only by a release", podsAreCountedOnlyByARelease})
 	}
@@ -635,12 +638,7 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	jobs := f.as(t, kind, operator)
 	grant(t, f.namespace, "ClusterRole", "admin", operator)
 	grant(t, f.namespace, "Role", "tenant", operator)
-	// The garbage collector deletes objects whose owner does not exist.
-	all := heldKinds(t)
-	rayJobs := all[slices.IndexFunc(all, func(k heldKind) bool { return k.Kind.Kind == "RayJob" })]
-	owner := create(t, objects(t).Resource(rayJobs.resource).Namespace(f.namespace), rayJobs.job(t))
-	part := strings.NewReplacer("name: owner", "name: "+owner.GetName(), "uid: u", "uid: "+string(owner.GetUID())).
-		Replace(ownedBy("ray.io/v1", "RayJob", "true"))
+	part := f.partOf(t, "RayJob")
 	eventually(t, "the operator creates jobs", func(ctx context.Context) error {
 		_, err := jobs.Create(ctx, kind.job(t, part), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
@@ -731,6 +729,42 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	refused(t, err, "the owners of a Job cannot be changed")
 	_, err = try(t, f.as(t, kind, "system:serviceaccount:kube-system:generic-garbage-collector"), disowned, dryRun)
 	allowed(t, "the garbage collector removes an owner that is gone", err)
+}
+
+// partOf creates a job of the kind, because the garbage collector deletes objects whose owner does not exist. It returns
+// metadata of a part of the job.
+func (f fenced) partOf(t *testing.T, kind string) string {
+	t.Helper()
+	all := heldKinds(t)
+	of := all[slices.IndexFunc(all, func(k heldKind) bool { return k.Kind.Kind == kind })]
+	owner := create(t, objects(t).Resource(of.resource).Namespace(f.namespace), of.job(t))
+	return strings.NewReplacer("name: owner", "name: "+owner.GetName(), "uid: u", "uid: "+string(owner.GetUID())).
+		Replace(ownedBy(owner.GetAPIVersion(), kind, "true"))
+}
+
+// noJobSetIsMadeAgain tests that nobody has Trainer create another JobSet of a TrainJob that was released or has failed.
+func noJobSetIsMadeAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
+	f := fencedNamespace(t, kind)
+	const operator, account = "trainer", "system:serviceaccount:kube-system:"
+	jobs := f.as(t, kind, operator)
+	grant(t, f.namespace, "Role", "tenant", operator)
+	grant(t, f.namespace, "ClusterRole", "kube-queue-operator-trainjob", operator)
+	eventually(t, "the operator's rights", func(ctx context.Context) error {
+		if !may(ctx, t, operator, f.namespace, "create", kind.Group+"/"+kind.resource.Resource) ||
+			!may(ctx, t, operator, f.namespace, "operate", "scheduling.x-k8s.io/queueunits=trainjobs.trainer.kubeflow.org") {
+			return errors.New("it may not operate TrainJobs")
+		}
+		return nil
+	})
+	kind.wantSuspended(t, create(t, jobs, kind.job(t, f.partOf(t, "TrainJob"))), false)
+	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+	refused(t, f.tenant.Delete(t.Context(), "held", dryRun), "Delete the TrainJob")
+	refused(t, f.tenant.DeleteCollection(t.Context(), dryRun, metav1.ListOptions{}), "Delete the TrainJob")
+	for user, by := range map[string]dynamic.ResourceInterface{
+		"operator": jobs, "garbage collector": f.as(t, kind, account+"generic-garbage-collector"), "namespace controller": f.as(t, kind, account+"namespace-controller"),
+	} {
+		allowed(t, user, by.Delete(t.Context(), "held", dryRun))
+	}
 }
 
 // damagedInManagedNamespace tests that the fence refuses damaged jobs only with its own messages.

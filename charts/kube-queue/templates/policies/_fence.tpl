@@ -274,6 +274,19 @@ spec:
       one, for example with argo resubmit.
     reason: Forbidden
   {{- end }}
+  {{- if and (eq $kind.kind "JobSet") (has "trainjob" (include "kube-queue.managed" $root | fromJsonArray)) }}
+  # Trainer creates the JobSet of a TrainJob again, even if the TrainJob has failed, and as its runtime describes it then.
+  - expression: >-
+      request.operation != 'DELETE'
+      || !{{ include "kube-queue.celPart" $kind | replace "object." "oldObject." | nindent 6 | trim }}
+      || request.userInfo.?username.orValue('') in [{{ include "kube-queue.garbageCollectors" $root }}, 'system:serviceaccount:kube-system:namespace-controller']
+      || authorizer.group('scheduling.x-k8s.io').resource('queueunits').namespace(request.namespace).name('trainjobs.trainer.kubeflow.org').check('operate').allowed()
+      || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: Trainer would create the JobSet again and run it, but the quota has room only for what was
+      admitted. Delete the TrainJob of the JobSet.
+    reason: Forbidden
+  {{- end }}
   {{- if $kind.partOf }}
   - expression: >-
       request.operation != 'UPDATE'
