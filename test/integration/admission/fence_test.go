@@ -489,7 +489,19 @@ func noReleasedJobGrows(t *testing.T, kind heldKind, _ dynamic.ResourceInterface
 	_, err := try(t, f.queue, `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true", scheduling.x-k8s.io/active: "false", kube-queue/released: null}}, `+
 		strings.TrimPrefix(kind.suspend("true"), "{"), dryRun)
 	allowed(t, "an eviction for good", err)
+	if !kind.isOlder() {
+		_, err = try(t, f.tenant, entries("metadata", "labels", 500), metav1.PatchOptions{})
+		must(t, err)
+		_, err = try(t, f.tenant, entries("metadata", "annotations", 501), dryRun)
+		refused(t, err, "at most 1000 labels")
+		_, err = try(t, f.queue, kind.suspend("true"), dryRun)
+		allowed(t, "a suspension of a job with many labels", err)
+	}
 	if kind.Kind.Kind == "Workflow" {
+		for _, field := range []string{"spec", "status"} {
+			_, err = try(t, f.tenant, entries(field, "", 1001), dryRun)
+			refused(t, err, "fields of spec and status")
+		}
 		for _, unsized := range []string{`{metadata: {annotations: null}}`, `{metadata: {annotations: {kube-queue/managed: "false"}}, spec: {suspend: true}}`} {
 			_, err = try(t, f.tenant, unsized, dryRun) // it would be queued again without its size
 			refused(t, err, "keeps the annotation kube-queue/managed")
@@ -517,6 +529,19 @@ func noReleasedJobGrows(t *testing.T, kind heldKind, _ dynamic.ResourceInterface
 		t.Errorf("job-extensions may change labels of kube-queue: %v", err)
 	}
 	scaleTests(t, kind, f)
+}
+
+// entries is a patch that adds many entries to a map.
+func entries(parent, field string, count int) string {
+	var all []string
+	for i := range count {
+		all = append(all, fmt.Sprintf(`a%d: "1"`, i))
+	}
+	text := strings.Join(all, ", ")
+	if field != "" {
+		text = field + ": {" + text + "}"
+	}
+	return "{" + parent + ": {" + text + "}}"
 }
 
 // scaleTests tests the scale subresource.

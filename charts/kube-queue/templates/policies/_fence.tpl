@@ -203,6 +203,13 @@ spec:
   - name: ended
     expression: >-
       {{- $fence.ended | nindent 6 }}
+  # How many entries the policy of job-extensions compares, within the costs that the API server allows.
+  - name: entries
+    expression: >-
+      [oldObject, object].map(x, x == null ? 0 : x.metadata.?labels.orValue({}).size() + x.metadata.?annotations.orValue({}).size()
+      {{- if eq $kind.kind "Workflow" }}
+        + [x.?spec.orValue({}), x.?status.orValue({})].map(f, type(f) == map ? f.size() : 0).sum()
+      {{- end }})
   - name: mayBypass
     expression: >-
       (request.operation == 'DELETE' ? oldObject : object).metadata.?annotations[?'kube-queue/bypass'].orValue('') == 'true'
@@ -255,6 +262,12 @@ spec:
     message: >-
       namespace is managed by kube-queue: the finalizer orphan would keep the pods of a {{ $kind.kind }} after its deletion. Remove
       the finalizer.
+    reason: Forbidden
+  - expression: >-
+      variables.entries[1] <= 1000 || variables.entries[1] <= variables.entries[0] || variables.byOperator || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: a {{ $kind.kind }} has at most 1000 {{ eq $kind.kind "Workflow" | ternary "labels, annotations, and fields of spec and status" "labels and annotations" }}.
+      With more, the API server would not let kube-queue suspend it. Remove some.
     reason: Forbidden
   {{- if eq $kind.kind "Workflow" }}
   # Without it, the Workflow could be queued again without its size.
