@@ -133,9 +133,15 @@ func (a *applier) write(ctx context.Context, w *pendingWrite) {
 }
 
 // isDenied reports whether the API server will give the same answer again. A webhook can deny a request with any code,
-// even that of a conflict.
+// even that of a conflict. The API server gives no reason for an object that is too large for etcd, or for a message to
+// it. Users can add labels to a unit until there is no room for its status.
 func isDenied(err error) bool {
-	return strings.Contains(err.Error(), "denied the request") || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
+	for _, text := range []string{"denied the request", "etcdserver: request is too large", "trying to send message larger than max"} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsUnsupportedMediaType(err)
 }
 

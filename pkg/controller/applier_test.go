@@ -187,6 +187,9 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 		case "webhook": // it chooses the code
 			w.WriteHeader(http.StatusConflict)
 			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"message":"admission webhook \"w\" denied the request: no"}`)
+		case "large": // as ErrorToAPIStatus of the API server writes an error of etcd
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":500,"message":"etcdserver: request is too large"}`)
 		case "failing":
 			w.WriteHeader(http.StatusInternalServerError)
 		case "unserved": // as from a proxy in front of the API server, or if the kind is not served
@@ -208,7 +211,7 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 	require.NoError(t, err)
 	a := newApplier(client, testclock.NewFakeClock(time.Unix(1_700_000_000, 0)), newInbox())
 	var plan scheduler.Plan
-	for i, namespace := range []string{"denied", "webhook", "failing", "unserved", "wrong", "changed", "good"} {
+	for i, namespace := range []string{"denied", "webhook", "large", "failing", "unserved", "wrong", "changed", "good"} {
 		plan = append(plan, scheduler.Write{Seq: uint64(i + 1), Kind: scheduler.Dequeue, Key: namespace + "/b", UID: "u", Version: 7, Attempt: 1})
 	}
 	a.add(plan)
@@ -219,7 +222,7 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 		a.run(ctx, 1)
 	}()
 	var outcomes []input
-	for len(outcomes) < 5 {
+	for len(outcomes) < 6 {
 		select {
 		case <-a.inbox.ready:
 			outcomes = append(outcomes, a.inbox.take()...)
@@ -234,7 +237,7 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 	}
 	mutex.Lock()
 	defer mutex.Unlock()
-	if want := map[string]int{"denied": 1, "webhook": 1, "failing": 1, "unserved": 2, "wrong": 2, "changed": 3, "good": 1}; !maps.Equal(tries, want) {
+	if want := map[string]int{"denied": 1, "webhook": 1, "large": 1, "failing": 1, "unserved": 2, "wrong": 2, "changed": 3, "good": 1}; !maps.Equal(tries, want) {
 		t.Errorf("requests are %v, want %v", tries, want)
 	}
 }
