@@ -136,12 +136,19 @@ func AlmostMarked(job framework.Object) string {
 	return ""
 }
 
+// mostCompared is the largest number of labels, or of annotations, that are compared with known keys. Those of a job that
+// somebody fills with them would take half a second at each change, and the jobs of others would wait.
+const mostCompared = 100
+
 // ignoredKeys returns the ignored keys of the job, the annotations first.
 func ignoredKeys(job framework.Object) (found []ignoredKey) {
 	for _, of := range []struct {
 		place place
 		all   map[string]string
 	}{{annotation, job.GetAnnotations()}, {label, job.GetLabels()}} {
+		if len(of.all) > mostCompared {
+			continue
+		}
 		first := len(found)
 		for key := range of.all {
 			meant := meantKey(key, of.place)

@@ -76,6 +76,20 @@ func TestAKeyThatHasNoEffectIsReportedWithTheOneThatWasMeant(t *testing.T) {
 	}
 }
 
+func TestVeryManyKeysAreNotCompared(t *testing.T) {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"kube-queue/suspend": "true"}}}
+	for i := range mostCompared - 1 {
+		job.Annotations["a"+strconv.Itoa(i)] = ""
+	}
+	if got := AlmostMarked(job); got == "" {
+		t.Error("a job with as many annotations as are compared is not almost marked")
+	}
+	job.Annotations["b"] = ""
+	if got := AlmostMarked(job); got != "" {
+		t.Errorf("of a job with more it says %q", got)
+	}
+}
+
 func TestAFormerKeyBesideTheNewOneIsNotReported(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"quota.scheduling.koordinator.sh/name": "a", "kube-queue/quota-name": "a"}}}
 	if got := IgnoredKeys(job); got != "" {
