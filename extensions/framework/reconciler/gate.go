@@ -204,6 +204,16 @@ func (g *gate) tell(pod *corev1.Pod, handler cache.ResourceEventHandler) {
 	if !belongs {
 		return
 	}
+	// The handler needs only the name of a job that exists. A group can have any number of pods that wait: if each change
+	// of one collected and sorted them all, those of others would wait for it.
+	object, _, err := g.SharedIndexInformer.GetIndexer().GetByKey(pod.Namespace + "/" + pod.Name)
+	if cached, is := object.(*corev1.Pod); err == nil && is {
+		if of, _ := g.jobOf(cached); of == key {
+			named := &framework.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+			handler.OnUpdate(named, named)
+			return
+		}
+	}
 	if job, exists, err := g.GetIndexer().GetByKey(key.String()); err == nil && exists {
 		handler.OnUpdate(job, job)
 	} else if last := g.job(key, []*corev1.Pod{pod}); last != nil {

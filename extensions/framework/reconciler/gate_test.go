@@ -23,8 +23,35 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/extensions/pod"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/test/require"
 )
+
+func TestAChangeOfAPodDoesNotCollectItsGroup(t *testing.T) {
+	f := frameworkOf(t, Options{Pods: pod.Adapters()})
+	one := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "one", UID: "u", ResourceVersion: "1",
+		Labels: map[string]string{wellknown.GatedLabel: "true", wellknown.PodGroupLabel: "g"}}}
+	two := one.DeepCopy()
+	two.Name, two.UID = "two", "v"
+	var told []string
+	tell := func(what string) func(*framework.PodGroup) {
+		return func(group *framework.PodGroup) {
+			told = append(told, fmt.Sprintf("%s %s/%s with %d pods", what, group.Namespace, group.Name, len(group.Pods)))
+		}
+	}
+	handler := follow.Handler(tell("changed"), tell("gone"))
+	cached(t, f.pods, one)
+	cached(t, f.pods, two)
+	gate := f.reconcilers[1].gate
+	gate.tell(one, handler)
+	for _, gone := range []*corev1.Pod{one, two} {
+		require.NoError(t, f.pods.GetIndexer().Delete(gone))
+		gate.tell(gone, handler)
+	}
+	if want := []string{"changed n/g with 0 pods", "changed n/g with 1 pods", "gone n/g with 1 pods"}; !slices.Equal(told, want) {
+		t.Errorf("told is %q, want %q", told, want)
+	}
+}
 
 // No event reports that a pod on a lost node is gone.
 func TestAPodOfAGroupOnALostNodeIsReplaced(t *testing.T) {
