@@ -39,7 +39,7 @@ func TestPropertyChargedIsUsed(t *testing.T) {
 			})
 		})
 	}
-	if t.Logf("in %d lives room was booked", booked); booked == 0 {
+	if t.Logf("in %d lives room was booked", booked); booked == 0 && !testing.Short() {
 		t.Error("the test proves nothing of bookings")
 	}
 }
