@@ -4,6 +4,7 @@
 package kinds
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,38 +15,44 @@ func All() []string {
 	return []string{ {{- range $i, $kind := .}}{{if $i}}, {{end}}{{printf "%q" .Kind}}{{end -}} }
 }
 
+// extension is an extension with a kind of the jobs that it queues.
+type extension struct {
+	name, group, kind string
+	// versions are those of the kind that the extension queues; nil for all.
+	versions []string
+}
+
+var extensions = []extension{
+	{{- range $kind := .}}{{range .Extensions}}
+	{ {{- printf "%q" .Name}}, {{printf "%q" $kind.Group}}, {{printf "%q" $kind.Kind}}, {{if eq (len $kind.Extensions) 1}}nil{{else}}[]string{ {{- range $i, $version := .Versions}}{{if $i}}, {{end}}{{printf "%q" $version}}{{end -}} }{{end -}} },
+	{{- end}}{{end}}
+}
+
 // ByHand reports whether a QueueUnit that refers to an object of the kind was created by hand: the policy of
 // units lets only job-extensions create those of the kinds that can be queued.
 func ByHand(apiVersion, kind string) bool {
-	group, _, grouped := strings.Cut(apiVersion, "/")
-	if !grouped { // only a version
-		group = ""
-	}
-	return !queued(group, kind)
+	group, _ := groupVersion(apiVersion)
+	return !slices.ContainsFunc(extensions, func(e extension) bool { return e.group == group && e.kind == kind })
 }
 
 // Extension returns the name of the extension that queues the jobs that units with this reference have, as in
 // --enabled-extensions; empty if there is none.
 func Extension(apiVersion, kind string) string {
-	if ByHand(apiVersion, kind) {
-		return ""
-	}
-	switch kind {
-	{{- range .}}
-	case {{printf "%q" .Kind}}:
-		{{- if eq (len .Extensions) 1}}
-		return {{printf "%q" (index .Extensions 0).Name}}
-		{{- else}}
-		switch _, version, _ := strings.Cut(apiVersion, "/"); version {
-		{{- range .Extensions}}
-		case {{range $i, $version := .Versions}}{{if $i}}, {{end}}{{printf "%q" $version}}{{end}}:
-			return {{printf "%q" .Name}}
-		{{- end}}
+	group, version := groupVersion(apiVersion)
+	for _, e := range extensions {
+		if e.group == group && e.kind == kind && (e.versions == nil || slices.Contains(e.versions, version)) {
+			return e.name
 		}
-		{{- end}}
-	{{- end}}
 	}
 	return ""
+}
+
+func groupVersion(apiVersion string) (group, version string) {
+	group, version, grouped := strings.Cut(apiVersion, "/")
+	if !grouped { // only a version
+		return "", apiVersion
+	}
+	return group, version
 }
 
 // Pods is the extension whose jobs are pods that wait at a gate.
@@ -53,21 +60,11 @@ const Pods = "pod"
 
 // Extensions returns the names of all extensions, each with its kind, in the order of the kinds.
 func Extensions() [][2]string {
-	return [][2]string{
-		{{- range $kind := .}}{{range .Extensions}}
-		{ {{- printf "%q" .Name}}, {{printf "%q" $kind.Kind -}} },
-		{{- end}}{{end}}
+	all := make([][2]string, len(extensions))
+	for i, e := range extensions {
+		all[i] = [2]string{e.name, e.kind}
 	}
-}
-
-func queued(group, kind string) bool {
-	switch kind {
-	{{- range .}}
-	case {{printf "%q" .Kind}}:
-		return group == {{printf "%q" .Group}}
-	{{- end}}
-	}
-	return false
+	return all
 }
 
 // PodLabel is a label that identifies the job of a pod that has lost its controller.

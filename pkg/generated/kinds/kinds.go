@@ -4,6 +4,7 @@
 package kinds
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,60 +15,57 @@ func All() []string {
 	return []string{"JAXJob", "Job", "JobSet", "MPIJob", "PaddleJob", "Pod", "PodGroup", "PyTorchJob", "RayCluster", "RayJob", "SparkApplication", "TFJob", "TrainJob", "Workflow", "XGBoostJob"}
 }
 
+// extension is an extension with a kind of the jobs that it queues.
+type extension struct {
+	name, group, kind string
+	// versions are those of the kind that the extension queues; nil for all.
+	versions []string
+}
+
+var extensions = []extension{
+	{"jaxjob", "kubeflow.org", "JAXJob", nil},
+	{"job", "batch", "Job", nil},
+	{"jobset", "jobset.x-k8s.io", "JobSet", nil},
+	{"mpiv1", "kubeflow.org", "MPIJob", []string{"v1"}},
+	{"mpiv2beta1", "kubeflow.org", "MPIJob", []string{"v2beta1"}},
+	{"paddlejob", "kubeflow.org", "PaddleJob", nil},
+	{"pod", "", "Pod", nil},
+	{"pod", "kube-queue.dev", "PodGroup", nil},
+	{"pytorchjob", "kubeflow.org", "PyTorchJob", nil},
+	{"raycluster", "ray.io", "RayCluster", nil},
+	{"rayjob", "ray.io", "RayJob", nil},
+	{"sparkapp", "sparkoperator.k8s.io", "SparkApplication", nil},
+	{"tfjob", "kubeflow.org", "TFJob", nil},
+	{"trainjob", "trainer.kubeflow.org", "TrainJob", nil},
+	{"workflow", "argoproj.io", "Workflow", nil},
+	{"xgboostjob", "kubeflow.org", "XGBoostJob", nil},
+}
+
 // ByHand reports whether a QueueUnit that refers to an object of the kind was created by hand: the policy of
 // units lets only job-extensions create those of the kinds that can be queued.
 func ByHand(apiVersion, kind string) bool {
-	group, _, grouped := strings.Cut(apiVersion, "/")
-	if !grouped { // only a version
-		group = ""
-	}
-	return !queued(group, kind)
+	group, _ := groupVersion(apiVersion)
+	return !slices.ContainsFunc(extensions, func(e extension) bool { return e.group == group && e.kind == kind })
 }
 
 // Extension returns the name of the extension that queues the jobs that units with this reference have, as in
 // --enabled-extensions; empty if there is none.
 func Extension(apiVersion, kind string) string {
-	if ByHand(apiVersion, kind) {
-		return ""
-	}
-	switch kind {
-	case "JAXJob":
-		return "jaxjob"
-	case "Job":
-		return "job"
-	case "JobSet":
-		return "jobset"
-	case "MPIJob":
-		switch _, version, _ := strings.Cut(apiVersion, "/"); version {
-		case "v1":
-			return "mpiv1"
-		case "v2beta1":
-			return "mpiv2beta1"
+	group, version := groupVersion(apiVersion)
+	for _, e := range extensions {
+		if e.group == group && e.kind == kind && (e.versions == nil || slices.Contains(e.versions, version)) {
+			return e.name
 		}
-	case "PaddleJob":
-		return "paddlejob"
-	case "Pod":
-		return "pod"
-	case "PodGroup":
-		return "pod"
-	case "PyTorchJob":
-		return "pytorchjob"
-	case "RayCluster":
-		return "raycluster"
-	case "RayJob":
-		return "rayjob"
-	case "SparkApplication":
-		return "sparkapp"
-	case "TFJob":
-		return "tfjob"
-	case "TrainJob":
-		return "trainjob"
-	case "Workflow":
-		return "workflow"
-	case "XGBoostJob":
-		return "xgboostjob"
 	}
 	return ""
+}
+
+func groupVersion(apiVersion string) (group, version string) {
+	group, version, grouped := strings.Cut(apiVersion, "/")
+	if !grouped { // only a version
+		return "", apiVersion
+	}
+	return group, version
 }
 
 // Pods is the extension whose jobs are pods that wait at a gate.
@@ -75,60 +73,11 @@ const Pods = "pod"
 
 // Extensions returns the names of all extensions, each with its kind, in the order of the kinds.
 func Extensions() [][2]string {
-	return [][2]string{
-		{"jaxjob", "JAXJob"},
-		{"job", "Job"},
-		{"jobset", "JobSet"},
-		{"mpiv1", "MPIJob"},
-		{"mpiv2beta1", "MPIJob"},
-		{"paddlejob", "PaddleJob"},
-		{"pod", "Pod"},
-		{"pod", "PodGroup"},
-		{"pytorchjob", "PyTorchJob"},
-		{"raycluster", "RayCluster"},
-		{"rayjob", "RayJob"},
-		{"sparkapp", "SparkApplication"},
-		{"tfjob", "TFJob"},
-		{"trainjob", "TrainJob"},
-		{"workflow", "Workflow"},
-		{"xgboostjob", "XGBoostJob"},
+	all := make([][2]string, len(extensions))
+	for i, e := range extensions {
+		all[i] = [2]string{e.name, e.kind}
 	}
-}
-
-func queued(group, kind string) bool {
-	switch kind {
-	case "JAXJob":
-		return group == "kubeflow.org"
-	case "Job":
-		return group == "batch"
-	case "JobSet":
-		return group == "jobset.x-k8s.io"
-	case "MPIJob":
-		return group == "kubeflow.org"
-	case "PaddleJob":
-		return group == "kubeflow.org"
-	case "Pod":
-		return group == ""
-	case "PodGroup":
-		return group == "kube-queue.dev"
-	case "PyTorchJob":
-		return group == "kubeflow.org"
-	case "RayCluster":
-		return group == "ray.io"
-	case "RayJob":
-		return group == "ray.io"
-	case "SparkApplication":
-		return group == "sparkoperator.k8s.io"
-	case "TFJob":
-		return group == "kubeflow.org"
-	case "TrainJob":
-		return group == "trainer.kubeflow.org"
-	case "Workflow":
-		return group == "argoproj.io"
-	case "XGBoostJob":
-		return group == "kubeflow.org"
-	}
-	return false
+	return all
 }
 
 // PodLabel is a label that identifies the job of a pod that has lost its controller.
