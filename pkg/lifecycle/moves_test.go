@@ -96,38 +96,46 @@ func names[S ~string](list []S, between string) string {
 
 func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 	place, now, micro := Place{Quota: "root/a", Queue: "root-a"}, metav1.NewTime(noon), metav1.NewMicroTime(noon)
-	statuses := map[Name][]func(*v1alpha1.QueueUnit) Status{
+	type written = func(*v1alpha1.QueueUnit) Status
+	// fixed is a status that does not depend on the unit.
+	fixed := func(status Status) written { return func(*v1alpha1.QueueUnit) Status { return status } }
+	// at is a status of job-extensions, which depends only on the unit.
+	at := func(status func(*v1alpha1.QueueUnit, metav1.Time) Status) written {
+		return func(u *v1alpha1.QueueUnit) Status { return status(u, now) }
+	}
+	requeued := func(reason wellknown.Reason, message string, count int32) Status {
+		return Requeued(place, reason, message, count, micro, micro)
+	}
+	var evictions []written
+	for _, reason := range []wellknown.Reason{wellknown.ReasonDeactivated, wellknown.ReasonMaximumExecutionTime, wellknown.ReasonQueueStopped, wellknown.ReasonNotAdmitted, wellknown.ReasonPreempted,
+		wellknown.ReasonReclaimed, wellknown.ReasonAdmissionCheckRetry, wellknown.ReasonAdmissionCheckRejected, wellknown.ReasonPodsReadyTimeout} {
+		evictedFor := ""
+		if reason == wellknown.ReasonPreempted || reason == wellknown.ReasonReclaimed {
+			evictedFor = "uid"
+		}
+		evictions = append(evictions, func(u *v1alpha1.QueueUnit) Status {
+			return Evicted(u.Status.Conditions, reason, "m", evictedFor, micro)
+		})
+	}
+	statuses := map[Name][]written{
 		Explain: {
-			func(*v1alpha1.QueueUnit) Status { return Explained(place, wellknown.ReasonQuotaExceeded, "m") },
-			func(*v1alpha1.QueueUnit) Status { return Explained(place, wellknown.ReasonBackoff, "m") },
+			fixed(Explained(place, wellknown.ReasonQuotaExceeded, "m")),
+			fixed(Explained(place, wellknown.ReasonBackoff, "m")),
 		},
-		MarkInvalid: {func(u *v1alpha1.QueueUnit) Status { return Invalid(u, "m") }},
-		MarkValid:   {func(*v1alpha1.QueueUnit) Status { return Valid() }},
-		Reserve: {func(*v1alpha1.QueueUnit) Status {
-			return Reserved(place, []string{"a"}, 1, wellknown.ReasonAdmissionCheckPending, "m", micro)
-		}},
-		ExplainCheck: {func(*v1alpha1.QueueUnit) Status { return Explained(place, wellknown.ReasonAdmissionCheckPending, "m") }},
+		MarkInvalid:  {func(u *v1alpha1.QueueUnit) Status { return Invalid(u, "m") }},
+		MarkValid:    {fixed(Valid())},
+		Reserve:      {fixed(Reserved(place, []string{"a"}, 1, wellknown.ReasonAdmissionCheckPending, "m", micro))},
+		ExplainCheck: {fixed(Explained(place, wellknown.ReasonAdmissionCheckPending, "m"))},
 		ReturnReserved: {
-			func(*v1alpha1.QueueUnit) Status { return Requeued(place, "", "", 0, micro, micro) },
-			func(*v1alpha1.QueueUnit) Status {
-				return Requeued(place, wellknown.ReasonBackoff, "m", 1, micro, micro)
-			},
-			func(*v1alpha1.QueueUnit) Status {
-				return Rejected(Requeued(place, wellknown.ReasonAdmissionCheckRejected, "m", 0, micro, micro), 3, "m", micro)
-			},
+			fixed(requeued("", "", 0)),
+			fixed(requeued(wellknown.ReasonBackoff, "m", 1)),
+			fixed(Rejected(requeued(wellknown.ReasonAdmissionCheckRejected, "m", 0), 3, "m", micro)),
 		},
-		Dequeue: {
-			func(*v1alpha1.QueueUnit) Status { return Dequeued(place, 1, micro) },
-			func(*v1alpha1.QueueUnit) Status { return AwaitingPods(Dequeued(place, 1, micro), micro) },
-		},
-		ShowPlace: {func(*v1alpha1.QueueUnit) Status { return place.Status() }},
-		RequeueUnqueued: {func(*v1alpha1.QueueUnit) Status {
-			return Requeued(place, wellknown.ReasonKindNotQueued, "m", 0, micro, micro)
-		}},
-		MarkRunning: {func(u *v1alpha1.QueueUnit) Status { return Running(u, now) }, func(u *v1alpha1.QueueUnit) Status { return RunningAndReady(u, now) }},
-		MarkPodsReady: {
-			func(u *v1alpha1.QueueUnit) Status { return PodsReady(u, now) },
-		},
+		Dequeue:         {fixed(Dequeued(place, 1, micro)), fixed(AwaitingPods(Dequeued(place, 1, micro), micro))},
+		ShowPlace:       {fixed(place.Status())},
+		RequeueUnqueued: {fixed(requeued(wellknown.ReasonKindNotQueued, "m", 0))},
+		MarkRunning:     {at(Running), at(RunningAndReady)},
+		MarkPodsReady:   {at(PodsReady)},
 		MarkRemains: {
 			func(u *v1alpha1.QueueUnit) Status { return Remains(u, false, "RayCluster a", now) },
 			func(u *v1alpha1.QueueUnit) Status { return Remains(u, true, "Pod a", now) },
@@ -136,66 +144,25 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 			func(u *v1alpha1.QueueUnit) Status { return Finished(u, true, "", "", now) },
 			func(u *v1alpha1.QueueUnit) Status { return Finished(u, false, "", "", now) },
 		},
-		Expire: {func(u *v1alpha1.QueueUnit) Status { return Expired(u.Status.Conditions, "m", micro) }},
-		Evict: {
-			func(u *v1alpha1.QueueUnit) Status {
-				return Evicted(u.Status.Conditions, wellknown.ReasonDeactivated, "m", "", micro)
-			},
-			func(u *v1alpha1.QueueUnit) Status {
-				return Evicted(u.Status.Conditions, wellknown.ReasonMaximumExecutionTime, "m", "", micro)
-			},
-			func(u *v1alpha1.QueueUnit) Status {
-				return Evicted(u.Status.Conditions, wellknown.ReasonQueueStopped, "m", "", micro)
-			},
-			func(u *v1alpha1.QueueUnit) Status {
-				return Evicted(u.Status.Conditions, wellknown.ReasonNotAdmitted, "m", "", micro)
-			},
-			func(u *v1alpha1.QueueUnit) Status {
-				return Evicted(u.Status.Conditions, wellknown.ReasonPreempted, "m", "uid", micro)
-			},
-			func(u *v1alpha1.QueueUnit) Status {
-				return Evicted(u.Status.Conditions, wellknown.ReasonReclaimed, "m", "uid", micro)
-			},
-			func(u *v1alpha1.QueueUnit) Status {
-				return Evicted(u.Status.Conditions, wellknown.ReasonAdmissionCheckRetry, "m", "", micro)
-			},
-			func(u *v1alpha1.QueueUnit) Status {
-				return Evicted(u.Status.Conditions, wellknown.ReasonAdmissionCheckRejected, "m", "", micro)
-			},
-			func(u *v1alpha1.QueueUnit) Status {
-				return Evicted(u.Status.Conditions, wellknown.ReasonPodsReadyTimeout, "m", "", micro)
-			},
-		},
-		MarkStopped: {func(u *v1alpha1.QueueUnit) Status { return Stopped(u, now) }},
-		Requeue: {
-			func(*v1alpha1.QueueUnit) Status { return Requeued(place, "", "", 1, micro, micro) },
-			func(*v1alpha1.QueueUnit) Status {
-				return Requeued(place, wellknown.ReasonBackoff, "m", 4, micro, micro)
-			},
-		},
-		MarkSuspended: {func(u *v1alpha1.QueueUnit) Status { return SuspendedByUser(u, now) }},
-		RequeueSuspended: {func(*v1alpha1.QueueUnit) Status {
-			return Requeued(place, wellknown.ReasonSuspendedByUser, "m", 4, micro, micro)
-		}},
-		Resume:          {func(u *v1alpha1.QueueUnit) Status { return Resumed(u, now) }},
-		MarkChanged:     {func(u *v1alpha1.QueueUnit) Status { return JobChanged(u, now) }},
-		MarkNotReleased: {func(u *v1alpha1.QueueUnit) Status { return NotReleased(u, now) }},
-		RequeueChanged: {func(*v1alpha1.QueueUnit) Status {
-			return Requeued(place, wellknown.ReasonJobChanged, "m", 1, micro, micro)
-		}},
+		Expire:           {func(u *v1alpha1.QueueUnit) Status { return Expired(u.Status.Conditions, "m", micro) }},
+		Evict:            evictions,
+		MarkStopped:      {at(Stopped)},
+		Requeue:          {fixed(requeued("", "", 1)), fixed(requeued(wellknown.ReasonBackoff, "m", 4))},
+		MarkSuspended:    {at(SuspendedByUser)},
+		RequeueSuspended: {fixed(requeued(wellknown.ReasonSuspendedByUser, "m", 4))},
+		Resume:           {at(Resumed)},
+		MarkChanged:      {at(JobChanged)},
+		MarkNotReleased:  {at(NotReleased)},
+		RequeueChanged:   {fixed(requeued(wellknown.ReasonJobChanged, "m", 1))},
 		MarkOverQuota: {func(u *v1alpha1.QueueUnit) Status {
 			return OverQuota(u.Status.Conditions, true, wellknown.ReasonLimitExceeded, "m", micro)
 		}},
 		ClearOverQuota: {func(u *v1alpha1.QueueUnit) Status {
 			return OverQuota(u.Status.Conditions, false, wellknown.ReasonWithinLimits, "m", micro)
 		}},
-		MarkUnscheduled: {func(u *v1alpha1.QueueUnit) Status {
-			return Unscheduled(u.Status.Conditions, "m", micro)
-		}},
-		ClearUnscheduled: {func(u *v1alpha1.QueueUnit) Status {
-			return Unscheduled(u.Status.Conditions, "", micro)
-		}},
-		AcceptChange: {func(u *v1alpha1.QueueUnit) Status { return ChangeAccepted(u, now) }},
+		MarkUnscheduled:  {func(u *v1alpha1.QueueUnit) Status { return Unscheduled(u.Status.Conditions, "m", micro) }},
+		ClearUnscheduled: {func(u *v1alpha1.QueueUnit) Status { return Unscheduled(u.Status.Conditions, "", micro) }},
+		AcceptChange:     {at(ChangeAccepted)},
 	}
 	for _, m := range Moves() {
 		if len(m.From.Phases) == 0 || m.To.Gone || m.Name == Deactivate || m.Name == LowerRequests || m.Name == DecideCheck { // no status is written
