@@ -132,13 +132,16 @@ func isTimeout(err error) bool {
 	return is && timeout.Timeout()
 }
 
-// status reads an answer and returns its status; 0 if the server has closed the connection.
-func (c client) status() int {
+// gets reads an answer and expects its status; 0 if the server must have closed the connection.
+func (c client) gets(want int) {
 	c.t.Helper()
+	status := 0
 	if answer := c.answer(); answer != nil {
-		return answer.StatusCode
+		status = answer.StatusCode
 	}
-	return 0
+	if status != want {
+		c.t.Errorf("the status is %d, want %d", status, want)
+	}
 }
 
 // request sends a complete request on its own connection, and checks that the answer has its body.
@@ -170,9 +173,7 @@ func TestEachTimeIsLimited(t *testing.T) {
 			limits := patient()
 			test.limit(&limits)
 			l := newLimited(t, limits, echo)
-			if status := l.send(test.text).status(); status != test.status {
-				t.Errorf("the status is %d, want %d", status, test.status)
-			}
+			l.send(test.text).gets(test.status)
 			l.eventually(0, 0)
 		})
 	}
@@ -182,9 +183,7 @@ func TestTheTimeOfATLSHandshakeIsLimited(t *testing.T) {
 	limits := patient()
 	limits.HeaderTime = time.Millisecond
 	l := secure(t, limits)
-	if status := l.send("\x16\x03\x01").status(); status != 0 {
-		t.Errorf("the status is %d", status)
-	}
+	l.send("\x16\x03\x01").gets(0)
 	l.eventually(0, 0)
 }
 
@@ -215,9 +214,7 @@ func TestRequestsComeByHTTP1(t *testing.T) {
 
 func TestALargeHeaderIsRefused(t *testing.T) {
 	l := newLimited(t, patient(), echo)
-	if status := l.send("GET / HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("x", 8<<10)).status(); status != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("the status is %d", status)
-	}
+	l.send("GET / HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("x", 8<<10)).gets(http.StatusRequestHeaderFieldsTooLarge)
 }
 
 func TestBodiesHaveALargestSize(t *testing.T) {
@@ -244,9 +241,7 @@ func TestBodiesHaveALargestSize(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLimited(t, test.limits, echo)
 			c := l.send(test.text)
-			if status := c.status(); status != test.status {
-				t.Errorf("the status is %d, want %d", status, test.status)
-			}
+			c.gets(test.status)
 			_ = c.Close()
 			l.eventually(0, 0)
 		})
@@ -266,9 +261,7 @@ func TestEachEndpointIsLimited(t *testing.T) {
 		stop, err := serve()
 		require.NoError(t, err)
 		l := &limited{t: t, address: address}
-		if status := l.send(post(1, 1)).status(); status != http.StatusRequestEntityTooLarge {
-			t.Errorf("the status of a request with a body is %d", status)
-		}
+		l.send(post(1, 1)).gets(http.StatusRequestEntityTooLarge)
 		stop()
 	}
 }
@@ -322,9 +315,7 @@ func TestWhatARequestUsedIsFreeAfterwards(t *testing.T) {
 			l := newLimited(t, limits, test.handler)
 			for range 5 { // more than Answers
 				c := l.send(test.text)
-				if status := c.status(); status != test.status {
-					t.Errorf("the status is %d, want %d", status, test.status)
-				}
+				c.gets(test.status)
 				_ = c.Close()
 			}
 			l.eventually(0, 0)
@@ -362,14 +353,10 @@ func TestARequestThatHasArrivedIsAnswered(t *testing.T) {
 	limits.Connections, limits.Answers, limits.Body = 3, 3, 64*chunkSize
 	t.Run("although connections run out", func(t *testing.T) {
 		l, clients, release := busy(t, limits, 3, 1)
-		if status := l.send(post(0, 0)).status(); status != 0 {
-			t.Errorf("the status of another request is %d", status)
-		}
+		l.send(post(0, 0)).gets(0)
 		release()
 		for _, c := range clients {
-			if status := c.status(); status != http.StatusOK {
-				t.Errorf("the status is %d", status)
-			}
+			c.gets(http.StatusOK)
 		}
 	})
 	t.Run("although bytes run out", func(t *testing.T) {
@@ -380,13 +367,9 @@ func TestARequestThatHasArrivedIsAnswered(t *testing.T) {
 		if other == nil || other.StatusCode != http.StatusServiceUnavailable || other.Header.Get("Retry-After") != "1" {
 			t.Errorf("the answer to another request is %+v", other)
 		}
-		if status := slow.status(); status != http.StatusServiceUnavailable {
-			t.Errorf("the status of the slow request is %d", status)
-		}
+		slow.gets(http.StatusServiceUnavailable)
 		release()
-		if status := clients[0].status(); status != http.StatusOK {
-			t.Errorf("the status is %d", status)
-		}
+		clients[0].gets(http.StatusOK)
 	})
 }
 
@@ -405,9 +388,7 @@ func TestTheSlowestBodyLosesItsBytes(t *testing.T) {
 	l.eventually(1, 4)
 	_, err := io.WriteString(second, strings.Repeat("x", limits.Body-4*chunkSize+1))
 	require.NoError(t, err)
-	if status := second.status(); status != http.StatusOK {
-		t.Errorf("the status of the second is %d", status)
-	}
+	second.gets(http.StatusOK)
 }
 
 func TestAClientThatReadsSlowlyKeepsNobodyWaiting(t *testing.T) {
@@ -422,9 +403,7 @@ func TestAClientThatReadsSlowlyKeepsNobodyWaiting(t *testing.T) {
 		}
 		echo(w, req)
 	})
-	if status := l.send(post(0, 0)).status(); status != http.StatusOK {
-		t.Fatalf("the status is %d", status)
-	}
+	l.send(post(0, 0)).gets(http.StatusOK)
 	l.request(1)
 }
 
@@ -454,9 +433,7 @@ func TestOneLargeRequestIsAnsweredAtATime(t *testing.T) {
 		t.Errorf("a request of %d bytes", size)
 	}
 	for _, c := range clients {
-		if status := c.status(); status != http.StatusOK {
-			t.Errorf("the status is %d", status)
-		}
+		c.gets(http.StatusOK)
 	}
 }
 
