@@ -17,6 +17,7 @@ func TestQuantitiesBecomeBaseUnits(t *testing.T) {
 		request, limit  int64
 	}{
 		{"cpu counts thousandths", "cpu", "3", 3000, 3000},
+		// Older systems rounded cpu to cores.
 		{"cpu with a suffix", "cpu", "100m", 100, 100},
 		{"cpu as a decimal", "cpu", "1.5", 1500, 1500},
 		{"a request below a thousandth is one, a limit none", "cpu", "100u", 1, 0},
@@ -34,6 +35,9 @@ func TestQuantitiesBecomeBaseUnits(t *testing.T) {
 		{"negative zero is zero", "pods", "-0", 0, 0},
 		{"a number longer than an int64 with a small value", "memory", "1.00000000000000000000000000", 1, 1},
 		{"the greatest request", "memory", "8Pi", MaxRequest, MaxRequest},
+		// Older systems stored requests in 32 bits, and treated a limit of 2^31-1 or more as unlimited.
+		{"more memory than 31 bits hold", "memory", "2Gi", 1 << 31, 1 << 31},
+		{"more jobs than 32 bits hold", "kube-queue/max-jobs", "10000000000", 1e10, 1e10},
 	} {
 		q := resource.MustParse(c.text)
 		if got, err := RequestValue(c.name, q); err != nil || got != c.request {
@@ -96,33 +100,12 @@ func TestExponentsOutOfRangeCostNothing(t *testing.T) {
 	}
 }
 
-// Older systems treated a limit of 2^31-1 or more as unlimited, and so every memory limit from 2Gi.
-func TestALimitOfTwoGibibytesAndMoreIsALimit(t *testing.T) {
-	for name, c := range map[string]struct {
-		text string
-		want int64
-	}{"memory": {"2Gi", 1 << 31}, "kube-queue/max-jobs": {"10000000000", 1e10}} {
-		if got, err := LimitValue(name, resource.MustParse(c.text)); err != nil || got != c.want {
-			t.Errorf("%s = %d, %v, want %d", name, got, err, c.want)
-		}
-	}
-}
-
 func TestARequestDropsZeros(t *testing.T) {
 	n := NewNames()
 	quantities := list{"cpu": resource.MustParse("0"), "memory": resource.MustParse("1")}
 	request, err := Request(n, quantities)
 	if want := (Vector{{n.ID("memory"), 1}}); err != nil || !request.Equal(want) {
 		t.Errorf("Request = %v, %v, want %v", request, err, want)
-	}
-}
-
-// Older systems stored requests in 32 bits, and rounded cpu to cores.
-func TestARequestKeepsThousandthsOfACore(t *testing.T) {
-	n := NewNames()
-	v, err := Request(n, list{"cpu": resource.MustParse("100m")})
-	if got, _ := v.Get(n.ID("cpu")); err != nil || got != 100 {
-		t.Errorf("100m = %d, %v", got, err)
 	}
 }
 

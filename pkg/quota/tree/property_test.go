@@ -80,24 +80,6 @@ func TestAnySequenceOfChargesAndReleasesKeepsTheBooks(t *testing.T) {
 	})
 }
 
-func TestReleaseUndoesCharge(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m := drawModel(t)
-		for range 3 {
-			m.charge(m.drawDemand(t))
-		}
-		before := m.Usage()
-		g, d := m.drawDemand(t)
-		g.Charge(&quota.Charge{Demand: d})
-		g.Uncharge(&quota.Charge{Demand: d})
-		for i, usage := range m.Usage() {
-			if !usage.Used.Equal(before[i].Used) || !usage.Borrowed.Equal(before[i].Borrowed) || usage.Jobs != before[i].Jobs {
-				t.Fatalf("%+v became %+v", before[i], usage)
-			}
-		}
-	})
-}
-
 func TestCheckFindsWhatIsNotInTheBooks(t *testing.T) {
 	f := build(t, "1", node("root", "", "", node("a", "a", "")))
 	g, d := f.group("a"), f.demand("cpu=1")
