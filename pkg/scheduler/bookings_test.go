@@ -364,8 +364,7 @@ func TestReservationsOfAQuotaAndOneBelowItDoNotBlockEachOther(t *testing.T) {
 	dept := limited("dept", 4, limited("a", 4))
 	dept.Namespaces = []string{"d"}
 	w := reserving(t, tree.Node{Name: "root", Children: []tree.Node{dept}}, "root-dept", "root-dept-a")
-	w.submit("a/runs", cpu("4"))
-	w.settle()
+	w.enqueue("a/runs", cpu("4"))
 	w.submit("a/large", cpu("3"))
 	w.after(2 * time.Minute)
 	w.submit("d/large", cpu("3"))
@@ -373,24 +372,21 @@ func TestReservationsOfAQuotaAndOneBelowItDoNotBlockEachOther(t *testing.T) {
 	w.finish("a/runs")
 	w.after(time.Hour)
 	expectReleased(t, w, "a/large")
-	w.finish("a/large")
-	w.settle()
+	w.end("a/large")
 	expectReleased(t, w, "d/large")
 }
 
 // Jobs that are released together cannot take the reserved room.
 func TestJobsThatAreReleasedTogetherDoNotDelayAReservation(t *testing.T) {
 	w := reserving(t, limited("a", 8), "a")
-	w.submit("a/runs", cpu("4"))
-	w.settle()
+	w.enqueue("a/runs", cpu("4"))
 	w.submit("a/large", cpu("6"))
 	w.after(2 * time.Minute)
 	w.submit("a/s1", cpu("2"))
 	w.submit("a/s2", cpu("2"))
 	w.settle()
 	expectReleased(t, w, "a/runs", "a/s1")
-	w.finish("a/runs")
-	w.settle()
+	w.end("a/runs")
 	expectReleased(t, w, "a/large", "a/s1")
 }
 
@@ -403,8 +399,7 @@ func TestAJobFitsBesideEachReservation(t *testing.T) {
 	w.submit("a/large", cpu("4"))
 	w.submit("b/large", cpu("4"))
 	w.after(2 * time.Minute)
-	w.submit("a/late", cpu("1"))
-	w.settle()
+	w.enqueue("a/late", cpu("1"))
 	expectReleased(t, w, "a/x", "b/y")
 }
 
@@ -413,15 +408,13 @@ func TestAJobWithChecksDoesNotPassAReservationByItsLimit(t *testing.T) {
 	w := reserving(t, limited("a", 8))
 	w.addCheck("x", 0)
 	w.configure(scheduler.QueueChanged{Queue: "a", Policy: queue.Priority, ReserveAfter: time.Minute, Checks: "x"})
-	w.submit("a/runs", cpu("4"), maxTime(time.Hour))
-	w.settle()
+	w.enqueue("a/runs", cpu("4"), maxTime(time.Hour))
 	w.decide("a/runs", "x", scheduler.Ready, "")
 	w.settle()
 	expectReleased(t, w, "a/runs")
 	w.submit("a/large", cpu("8"))
 	w.after(2 * time.Minute)
-	w.submit("a/short", cpu("4"), maxTime(30*time.Minute))
-	w.settle()
+	w.enqueue("a/short", cpu("4"), maxTime(30*time.Minute))
 	if phase := w.units["a/short"].Phase; phase != scheduler.Waiting {
 		t.Errorf("the phase is %d", phase)
 	}
@@ -430,37 +423,31 @@ func TestAJobWithChecksDoesNotPassAReservationByItsLimit(t *testing.T) {
 // An elastic job does not grow into the reserved room.
 func TestAnElasticJobDoesNotGrowIntoAReservation(t *testing.T) {
 	w := reserving(t, limited("a", 8), "a")
-	w.submit("a/runs", cpu("4"), maxTime(time.Hour))
-	w.settle()
+	w.enqueue("a/runs", cpu("4"), maxTime(time.Hour))
 	w.submit("a/large", cpu("6"))
 	w.after(2 * time.Minute)
-	w.submit("a/elastic", cpu("4"), w.elastic(1, 4))
-	w.settle()
+	w.enqueue("a/elastic", cpu("4"), w.elastic(1, 4))
 	expectPods(t, w, "a/elastic", 2)
 }
 
 // Growth has the submission time of its job, so it would get a reservation at once.
 func TestGrowthGetsNoReservation(t *testing.T) {
 	w := reserving(t, limited("a", 8), "a")
-	w.submit("a/runs", cpu("4"))
-	w.settle()
+	w.enqueue("a/runs", cpu("4"))
 	w.submit("a/grown", cpu("6"), w.grows("a/runs"))
 	w.after(2 * time.Minute)
-	w.submit("a/small", cpu("3"))
-	w.settle()
+	w.enqueue("a/small", cpu("3"))
 	expectReleased(t, w, "a/runs", "a/small")
 }
 
 // A reservation can use what the jobs of a removed quota free.
 func TestAReservationAwaitsTheJobsOfARemovedQuota(t *testing.T) {
 	w := reserving(t, limited("root", 8, limited("a", 8), limited("b", 8)), "root-a")
-	w.submit("b/runs", cpu("4"))
-	w.settle()
+	w.enqueue("b/runs", cpu("4"))
 	w.plant(limited("root", 8, limited("a", 8)))
 	w.submit("a/large", cpu("8"))
 	w.after(2 * time.Minute)
-	w.submit("a/small", cpu("1"))
-	w.settle()
+	w.enqueue("a/small", cpu("1"))
 	expectReleased(t, w, "b/runs")
 }
 
@@ -473,10 +460,8 @@ func TestAReservationStaysWithItsJobWhenTheTreeChanges(t *testing.T) {
 	w.now = w.now.Add(time.Second)
 	w.submit("a/large", cpu("8"))
 	w.after(2 * time.Minute)
-	w.submit("a/small", cpu("1"))
-	w.settle()
-	w.write("a/older", activate)
-	w.settle()
+	w.enqueue("a/small", cpu("1"))
+	w.change("a/older", activate)
 	for _, when := range []string{"before", "after"} {
 		if starts := w.core.Bookings(); len(starts) != 1 || !slices.Contains(slices.Collect(maps.Keys(starts)), "a/large") {
 			t.Fatalf("%s the change, room is reserved for %v", when, starts)
@@ -504,37 +489,32 @@ func TestTheOldestJobBelowALimitGetsTheReservation(t *testing.T) {
 func TestAJobThatCannotStartGetsNoReservation(t *testing.T) {
 	w := reserving(t, limited("root", 8, limited("a", 8)), "root-a")
 	w.core.Apply(w.now, scheduler.PodChanged{Pod: pods.Pod{Namespace: "a", UID: "outside", Stray: true, Requests: resources.Vector{{ID: w.names.ID("cpu"), Value: 1000}}}})
-	w.submit("a/runs", cpu("4"))
-	w.settle()
+	w.enqueue("a/runs", cpu("4"))
 	w.submit("a/never", cpu("8"))
 	w.after(time.Second)
 	w.submit("a/large", cpu("6"))
 	w.after(2 * time.Minute)
-	w.submit("a/small", cpu("2"))
-	w.settle()
+	w.enqueue("a/small", cpu("2"))
 	expectReleased(t, w, "a/runs")
 }
 
 // The pods that a deleted job leaves behind end sometime.
 func TestAReservationAwaitsThePodsOfADeletedJob(t *testing.T) {
 	w := reserving(t, limited("a", 8), "a")
-	w.submit("a/runs", cpu("4"))
-	w.settle()
-	w.core.Apply(w.now, scheduler.PodChanged{Pod: pods.Pod{Namespace: "a", UID: "left", Owner: jobOf(w.units["a/runs"].UID), Requests: resources.Vector{{ID: w.names.ID("cpu"), Value: 4000}}}})
+	w.enqueue("a/runs", cpu("4"))
+	w.core.Apply(w.now, scheduler.PodChanged{Pod: w.podOf("a/runs", "left", 4000)})
 	w.submit("a/large", cpu("8"))
 	w.after(2 * time.Minute)
 	w.delete("a/runs")
 	w.after(2 * time.Minute)
-	w.submit("a/small", cpu("1"))
-	w.settle()
+	w.enqueue("a/small", cpu("1"))
 	expectReleased(t, w)
 }
 
 // besideAReservation returns a world with queue root-b beside a reservation of root-a, which waits for a/runs to end.
 func besideAReservation(t *testing.T) *world {
 	w := reserving(t, limited("root", 8, limited("a", 8), limited("b", 8)), "root-a")
-	w.submit("a/runs", cpu("4"), maxTime(time.Hour))
-	w.settle()
+	w.enqueue("a/runs", cpu("4"), maxTime(time.Hour))
 	w.submit("a/large", cpu("8"))
 	w.after(2 * time.Minute)
 	return w
@@ -543,11 +523,9 @@ func besideAReservation(t *testing.T) *world {
 // In a queue without reservations, a waiting job is tried again when its limit is lowered so that it ends in time.
 func TestAJobPassesAReservationWhenItsLimitIsLowered(t *testing.T) {
 	w := besideAReservation(t)
-	w.submit("b/late", cpu("4"), maxTime(59*time.Minute))
-	w.settle()
+	w.enqueue("b/late", cpu("4"), maxTime(59*time.Minute))
 	expectReleased(t, w, "a/runs")
-	w.write("b/late", maxTime(57*time.Minute)) // with the same limit
-	w.settle()
+	w.change("b/late", maxTime(57*time.Minute)) // with the same limit
 	expectReleased(t, w, "a/runs", "b/late")
 }
 
@@ -561,12 +539,9 @@ func TestAReservationFollowsTheLimitsOfRunningJobs(t *testing.T) {
 		{2 * time.Hour, 90 * time.Minute, []string{"a/runs", "b/late"}},
 	} {
 		w := besideAReservation(t)
-		w.submit("b/long", cpu("4"))
-		w.settle()
-		w.write("a/runs", maxTime(c.limit))
-		w.settle()
-		w.submit("b/late", cpu("4"), maxTime(c.ofLate))
-		w.settle()
+		w.enqueue("b/long", cpu("4"))
+		w.change("a/runs", maxTime(c.limit))
+		w.enqueue("b/late", cpu("4"), maxTime(c.ofLate))
 		expectReleased(t, w, c.released...)
 	}
 }
@@ -574,13 +549,11 @@ func TestAReservationFollowsTheLimitsOfRunningJobs(t *testing.T) {
 // What is left of a job that has ended can stay longer than its limit. The charge of a job without requests does not change.
 func TestAReservationDoesNotCountOnTheLimitOfAJobThatHasEnded(t *testing.T) {
 	w := reserving(t, limited("a", 8), "a")
-	w.submit("a/runs", nil, maxTime(time.Hour))
-	w.settle()
-	w.pod(pods.Pod{Namespace: "a", UID: "left", Owner: jobOf(w.units["a/runs"].UID), Requests: resources.Vector{{ID: w.names.ID("cpu"), Value: 4000}}})
+	w.enqueue("a/runs", nil, maxTime(time.Hour))
+	w.pod(w.podOf("a/runs", "left", 4000))
 	w.submit("a/large", cpu("8"))
 	w.after(2 * time.Minute)
-	w.submit("a/long", cpu("4"))
-	w.settle()
+	w.enqueue("a/long", cpu("4"))
 	w.write("a/runs", func(u *scheduler.Unit) { u.Phase, u.Over = scheduler.Running, true })
 	w.submit("a/late", cpu("4"), maxTime(30*time.Minute))
 	w.settle()
@@ -595,23 +568,18 @@ func TestAJobDoesNotPassAReservationByALimitThatItsOwnerMayRaise(t *testing.T) {
 	w.settle()
 	w.submit("a/large", cpu("8"))
 	w.after(2 * time.Minute)
-	w.write("a/raised", maxTime(2*time.Hour))
-	w.settle()
-	w.submit("a/late", cpu("3"), maxTime(30*time.Minute)) // counts as 150 minutes
-	w.settle()
+	w.change("a/raised", maxTime(2*time.Hour))
+	w.enqueue("a/late", cpu("3"), maxTime(30*time.Minute)) // counts as 150 minutes
 	expectReleased(t, w, "a/raised", "a/runs")
-	w.submit("a/short", cpu("3"), maxTime(10*time.Minute))
-	w.settle()
+	w.enqueue("a/short", cpu("3"), maxTime(10*time.Minute))
 	expectReleased(t, w, "a/raised", "a/runs", "a/short")
 }
 
 // In a queue without reservations, a job also passes an equal one of the same queue that would end too late.
 func TestAJobPassesAReservationAndAnEqualJobThatWouldEndLate(t *testing.T) {
 	w := besideAReservation(t)
-	w.submit("b/long", cpu("4"))
-	w.settle()
-	w.submit("b/short", cpu("4"), maxTime(10*time.Minute))
-	w.settle()
+	w.enqueue("b/long", cpu("4"))
+	w.enqueue("b/short", cpu("4"), maxTime(10*time.Minute))
 	expectReleased(t, w, "a/runs", "b/short")
 }
 

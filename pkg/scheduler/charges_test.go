@@ -19,8 +19,7 @@ func TestPodsOfAUnitThatIsRequeuedWithoutQuotaStayWithItsNode(t *testing.T) {
 	for name, deleted := range map[string]bool{"the unit waits": false, "the unit is deleted": true} {
 		w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin}, tree.Node{Name: "root", Max: quantities(cpu("8")), Children: []tree.Node{
 			{Name: "left", Children: []tree.Node{leaf("old", cpu("4"), "a")}}, leaf("right", cpu("4"), "b")}})
-		w.submit("a/u", cpu("4"))
-		w.settle()
+		w.enqueue("a/u", cpu("4"))
 		u := w.units["a/u"]
 		w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: u.Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 3000)})
 		w.write("a/u", stop)
@@ -44,8 +43,7 @@ func TestPodsOfAUnitThatIsRequeuedWithoutQuotaStayWithItsNode(t *testing.T) {
 
 func TestAUnitThatHoldsQuotaShowsItUnderItsNewName(t *testing.T) {
 	w := newWorld(t, roundRobin(), owning("root", nil, cpu("8"), leaf("old", nil, "a"), leaf("other", nil, "b")))
-	w.submit("a/job", cpu("4"))
-	w.settle()
+	w.enqueue("a/job", cpu("4"))
 	expectReleased(t, w, "a/job")
 	for _, to := range []struct{ quota, queue string }{{"root/new", "root-new"}, {"root/other", "root-other"}} {
 		if to.quota == "root/new" {

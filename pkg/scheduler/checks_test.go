@@ -90,8 +90,7 @@ func TestAUnitWithChecksIsReleasedWhenAllAreReady(t *testing.T) {
 
 func TestTheMessageOfAPendingCheckIsShown(t *testing.T) {
 	w := checking(t, "nodes")
-	w.submit("a/job", cpu("3"))
-	w.settle()
+	w.enqueue("a/job", cpu("3"))
 	w.decide("a/job", "nodes", scheduler.Pending, "waiting for 3 nodes")
 	w.after(scheduler.CheckInterval)
 	if got, want := w.lastMessage("a/job"), "admission check nodes is not decided: waiting for 3 nodes"; got != want {
@@ -145,8 +144,7 @@ func TestARetryFreesTheQuotaForOthersAndWaitsLongerEachTime(t *testing.T) {
 
 func TestARejectedUnitIsNotTriedUntilItChanges(t *testing.T) {
 	w := checking(t, "policy")
-	w.submit("a/job", cpu("3"))
-	w.settle()
+	w.enqueue("a/job", cpu("3"))
 	w.decide("a/job", "policy", scheduler.Rejected, "no image of that name")
 	w.after(time.Hour)
 	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonAdmissionCheckRejected)
@@ -160,16 +158,14 @@ func TestARejectedUnitIsNotTriedUntilItChanges(t *testing.T) {
 	w.restart()
 	w.after(time.Hour)
 	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonAdmissionCheckRejected)
-	w.write("a/job", activate) // its reader finds another generation
-	w.settle()
+	w.change("a/job", activate) // its reader finds another generation
 	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 }
 
 func TestACheckThatNeverAnswersIsTriedAgainAfterItsTimeout(t *testing.T) {
 	w := checking(t, "nodes")
 	w.addCheck("nodes", time.Minute)
-	w.submit("a/job", cpu("3"))
-	w.settle()
+	w.enqueue("a/job", cpu("3"))
 	w.after(time.Minute - time.Second)
 	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 	w.restart()
@@ -185,8 +181,7 @@ func TestACheckThatNeverAnswersIsTriedAgainAfterItsTimeout(t *testing.T) {
 
 func TestACheckThatChangesItsMind(t *testing.T) {
 	w := checking(t, "nodes", "other")
-	w.submit("a/job", cpu("3"))
-	w.settle()
+	w.enqueue("a/job", cpu("3"))
 	w.decide("a/job", "nodes", scheduler.Ready, "")
 	w.decide("a/job", "nodes", scheduler.Pending, "")
 	w.decide("a/job", "other", scheduler.Ready, "")
@@ -203,8 +198,7 @@ func TestACheckThatChangesItsMind(t *testing.T) {
 	w.decide("a/job", "nodes", scheduler.Retry, "the nodes are gone")
 	w.settle()
 	w.expectWrites("a/job", scheduler.Evict, "AdmissionCheckRetry")
-	w.write("a/job", stop)
-	w.settle()
+	w.change("a/job", stop)
 	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
 	w.after(10 * time.Second)
 	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
@@ -256,15 +250,12 @@ func TestAPreemptorWaitsForItsChecksAndEvictsAgainOnlyAfterItsBackoff(t *testing
 	set := w.set["root"]
 	set.Preemption.WithinQueue = true
 	w.configure(set)
-	w.submit("a/low", cpu("3"))
-	w.settle()
+	w.enqueue("a/low", cpu("3"))
 	w.decide("a/low", "nodes", scheduler.Ready, "")
 	w.settle()
-	w.submit("a/high", cpu("3"), priority(5))
-	w.settle()
+	w.enqueue("a/high", cpu("3"), priority(5))
 	w.expectWrites("a/low", scheduler.Evict, "Preempted")
-	w.write("a/low", stop)
-	w.settle()
+	w.change("a/low", stop)
 	w.expectPhase("a/high", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 	w.decide("a/high", "nodes", scheduler.Retry, "no capacity")
 	w.settle()
@@ -283,8 +274,7 @@ func TestAReservedUnitIsTheFirstVictimAndIsNotProtected(t *testing.T) {
 	w := newWorld(t, opts, leaf("root", cpu("4"), "a"))
 	w.addCheck("nodes", 0)
 	w.configure(scheduler.QueueChanged{Queue: "root", Checks: "nodes", Preemption: scheduler.Preemption{WithinQueue: true}})
-	w.submit("a/runs", cpu("2"))
-	w.settle()
+	w.enqueue("a/runs", cpu("2"))
 	w.decide("a/runs", "nodes", scheduler.Ready, "")
 	w.settle()
 	w.submit("a/reserved", cpu("2"))
@@ -297,15 +287,13 @@ func TestAReservedUnitIsTheFirstVictimAndIsNotProtected(t *testing.T) {
 	w.decide("a/reserved", "nodes", scheduler.Ready, "") // too late
 	w.settle()
 	expectReleased(t, w, "a/runs")
-	w.write("a/reserved", stop)
-	w.settle()
+	w.change("a/reserved", stop)
 	w.expectPhase("a/high", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 }
 
 func TestWhoWritesThatChecksHavePassedDoesNotReleaseTheJob(t *testing.T) {
 	w := checking(t, "nodes")
-	w.submit("a/job", cpu("3"))
-	w.settle()
+	w.enqueue("a/job", cpu("3"))
 	w.forgeRelease("a/job")
 	w.settle()
 	w.expectWrites("a/job", scheduler.Evict, "NotAdmitted")
@@ -314,8 +302,7 @@ func TestWhoWritesThatChecksHavePassedDoesNotReleaseTheJob(t *testing.T) {
 // Its release was requested while its requeue was in progress. After the requeue, it holds no quota.
 func TestAUnitThatIsQueuedAgainIsNotReleasedWhenItsChecksGo(t *testing.T) {
 	w := checking(t, "one")
-	w.submit("a/job", cpu("3"))
-	w.settle()
+	w.enqueue("a/job", cpu("3"))
 	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 	w.decide("a/job", "one", scheduler.Retry, "")
 	w.hearAndThink()

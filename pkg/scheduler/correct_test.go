@@ -17,8 +17,7 @@ import (
 // In each scene, a/waits reports a cause for a long time, the cause ends, and a/waits must report another one.
 func TestACauseThatIsNoLongerTrueIsReplacedAfterHalfASecond(t *testing.T) {
 	full := func(w *world) {
-		w.submit("a/runs", cpu("4"))
-		w.settle()
+		w.enqueue("a/runs", cpu("4"))
 	}
 	stop := func(s scheduler.Stop) func(w *world) {
 		return func(w *world) { w.configure(scheduler.QueueChanged{Queue: "root", Stop: s}) }
@@ -91,8 +90,7 @@ func TestACauseThatIsNoLongerTrueIsReplacedAfterHalfASecond(t *testing.T) {
 
 func TestManyChangesOfAnAdministratorAreReportedEachInTime(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	w.submit("a/runs", cpu("4"))
-	w.settle()
+	w.enqueue("a/runs", cpu("4"))
 	w.submit("a/waits", cpu("4"))
 	w.after(2 * time.Second)
 	var want []wellknown.Reason
@@ -126,8 +124,7 @@ func TestManyChangesOfAnAdministratorAreReportedEachInTime(t *testing.T) {
 func TestAUnitThatIsDeactivatedDoesNotShowThatItWaitsForPods(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.configure(scheduler.QueueChanged{Queue: "root", PodsReady: scheduler.PodsReady{Timeout: time.Hour, Blocks: true}})
-	w.submit("a/runs", cpu("1"))
-	w.settle()
+	w.enqueue("a/runs", cpu("1"))
 	w.submit("a/waits", cpu("1"))
 	w.after(2 * time.Second)
 	w.write("a/waits", deactivate)
@@ -154,8 +151,7 @@ func TestAUnitBehindTheFrontIsCorrectedWhenWhatItShowsBecomesFree(t *testing.T) 
 func TestAUnitThatIsNotTriedIsCorrectedWhenWhatItShowsBecomesFree(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.configure(scheduler.QueueChanged{Queue: "root", PodsReady: scheduler.PodsReady{Timeout: time.Hour, Blocks: true}})
-	w.submit("a/ends", cpu("3"))
-	w.settle()
+	w.enqueue("a/ends", cpu("3"))
 	w.write("a/ends", ready)
 	w.submit("a/waits", cpu("2"))
 	w.after(2 * time.Second)
@@ -186,21 +182,18 @@ func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testin
 	}{
 		{name: "its limit changes", isTried: func(w *world) {
 			large(w, w.units["a/1"].Owner)
-			w.write("a/waits", maxTime(time.Minute))
-			w.settle()
+			w.change("a/waits", maxTime(time.Minute))
 		}, then: wellknown.ReasonQuotaExceeded},
 		{name: "room is booked for it", set: scheduler.QueueChanged{ReserveAfter: 5 * time.Second}, isTried: func(w *world) {
 			large(w, w.units["a/1"].Owner)
 			w.settle()
 			expectBooked(w, false)
 			w.after(4 * time.Second)
-			w.submit("a/other", cpu("3")) // bookings are made when another event occurs
-			w.settle()
+			w.enqueue("a/other", cpu("3")) // bookings are made when another event occurs
 			expectBooked(w, true)
 		}, then: wellknown.ReasonQuotaExceeded},
 		{name: "its booking ends", set: scheduler.QueueChanged{ReserveAfter: time.Second}, isTried: func(w *world) {
-			w.submit("a/other", cpu("3"))
-			w.settle()
+			w.enqueue("a/other", cpu("3"))
 			expectBooked(w, true)
 			large(w, "") // it is not known to end
 			w.settle()

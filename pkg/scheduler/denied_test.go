@@ -11,8 +11,7 @@ import (
 func denied(t *testing.T) *world {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("1"), "a", "b"))
 	w.submit("a/denied", cpu("1"))
-	w.deliver()
-	w.think()
+	w.hearAndThink()
 	w.deny(0)
 	w.settle()
 	return w
@@ -20,8 +19,7 @@ func denied(t *testing.T) *world {
 
 func TestAUnitThatCannotBeWrittenKeepsNoQuotaFromOthers(t *testing.T) {
 	w := denied(t)
-	w.submit("b/other", cpu("1"))
-	w.settle()
+	w.enqueue("b/other", cpu("1"))
 	expectReleased(t, w, "b/other")
 	w.finish("b/other")
 	w.after(29 * time.Second)
@@ -32,8 +30,7 @@ func TestAUnitThatCannotBeWrittenKeepsNoQuotaFromOthers(t *testing.T) {
 
 func TestAChangeOfAUnitThatCannotBeWrittenHasItTriedAgain(t *testing.T) {
 	w := denied(t)
-	w.write("a/denied", priority(1))
-	w.settle()
+	w.change("a/denied", priority(1))
 	expectReleased(t, w, "a/denied")
 }
 
@@ -48,11 +45,9 @@ func TestAUnitThatAnEventHasTriedWhenItCanBeWrittenAgainIsWritten(t *testing.T) 
 
 func TestAnEvictionThatIsDeniedIsWrittenLater(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("1"), "a"))
-	w.submit("a/one", cpu("1"))
-	w.settle()
+	w.enqueue("a/one", cpu("1"))
 	w.write("a/one", deactivate)
-	w.deliver()
-	w.think()
+	w.hearAndThink()
 	w.deny(0)
 	w.after(29 * time.Second)
 	w.expectWrites("a/one", scheduler.Evict)

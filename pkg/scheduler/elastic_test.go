@@ -61,8 +61,7 @@ func TestNobodyIsEvictedSoThatAnElasticUnitHasMorePods(t *testing.T) {
 		w.submit(key, cpu("2"))
 	}
 	w.settle()
-	w.submit("a/elastic", cpu("10"), w.elastic(3, 10), priority(5))
-	w.settle()
+	w.enqueue("a/elastic", cpu("10"), w.elastic(3, 10), priority(5))
 	evicted := w.evicted()
 	if len(evicted) != 2 {
 		t.Fatalf("evicted are %v, want two units of 2 cpu for 3", evicted)
@@ -111,8 +110,7 @@ func TestAnElasticUnitKeepsItsPodsWhileItsAdmissionIsNotWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
-			w.submit("a/first", cpu("3"))
-			w.settle()
+			w.enqueue("a/first", cpu("3"))
 			w.submit("a/elastic", cpu("10"), w.elastic(4, 10))
 			for len(w.sent) == 0 { // until the reason why it waits is being written
 				w.now = w.now.Add(time.Second)
@@ -122,8 +120,7 @@ func TestAnElasticUnitKeepsItsPodsWhileItsAdmissionIsNotWritten(t *testing.T) {
 				w.think()
 			}
 			w.finish("a/first")
-			w.deliver()
-			w.think()
+			w.hearAndThink()
 			if c := w.core.ChargeOf("a/elastic"); c == nil {
 				t.Fatal("it is not admitted")
 			}

@@ -5,9 +5,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
-	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/test/require"
 )
@@ -16,11 +14,9 @@ import (
 func pair(t *testing.T, change ...func(*scheduler.Unit)) *world {
 	t.Helper()
 	w := newWorld(t, scheduler.Options{Policy: queue.Priority}, leaf("root", cpu("4"), "a"))
-	w.submit("a/one", cpu("3"), change...)
-	w.settle()
+	w.enqueue("a/one", cpu("3"), change...)
 	w.now = w.now.Add(time.Second)
-	w.submit("a/two", cpu("3"))
-	w.settle()
+	w.enqueue("a/two", cpu("3"))
 	expectReleased(t, w, "a/one")
 	return w
 }
@@ -36,8 +32,7 @@ func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T
 	}
 	expectReleased(t, w, "a/one") // its pods may still exist
 
-	w.write("a/one", stop)
-	w.settle()
+	w.change("a/one", stop)
 	expectReleased(t, w, "a/two")
 	w.expectWrites("a/one", scheduler.Requeue, wellknown.ReasonInactive)
 	w.submit("a/three", cpu("3"))
@@ -48,8 +43,7 @@ func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T
 	w.submit("a/four", cpu("3"))
 	w.write("a/one", activate)
 	w.after(time.Minute)
-	w.finish("a/three")
-	w.settle()
+	w.end("a/three")
 	expectReleased(t, w, "a/one") // its first submission decides its place
 	if u := w.units["a/one"]; u.Submitted != first || u.Attempts != 2 {
 		t.Fatalf("submitted %d, want %d; attempts %d, want 2", u.Submitted, first, u.Attempts)
@@ -61,12 +55,10 @@ func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T
 // A ResourceQuota can count pods that have ended until they are deleted.
 func TestAStoppedUnitDoesNotWaitForPodsThatHaveEnded(t *testing.T) {
 	w := pair(t)
-	pod := pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/one"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)}
+	pod := w.podOf("a/one", "pod", 1000)
 	w.pod(pod)
-	w.write("a/one", deactivate)
-	w.settle()
-	w.write("a/one", stop)
-	w.settle()
+	w.change("a/one", deactivate)
+	w.change("a/one", stop)
 	expectReleased(t, w, "a/one")
 	pod.Idle = true
 	w.pod(pod)
@@ -132,12 +124,10 @@ func TestAChangedTimeLimitCountsAtOnce(t *testing.T) {
 
 func TestAnEvictionIsNotTakenBack(t *testing.T) {
 	w := pair(t)
-	w.write("a/one", deactivate)
-	w.settle()
+	w.change("a/one", deactivate)
 	w.write("a/one", activate) // its job may have been suspended already
 	w.after(time.Minute)
-	w.write("a/one", stop)
-	w.settle()
+	w.change("a/one", stop)
 	expectReleased(t, w, "a/one") // it was requeued immediately, at its old place
 	if attempts := w.units["a/one"].Attempts; attempts != 2 {
 		t.Fatalf("%d attempts, want 2", attempts)

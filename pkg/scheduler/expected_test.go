@@ -29,8 +29,7 @@ func TestAnExpectedTimeIsStoredWithinOnePercent(t *testing.T) {
 // one returns a world with a quota for one unit at a time, which a first unit uses.
 func one(t *testing.T) *world {
 	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("1"), "a"))
-	w.submit("a/first", cpu("1"))
-	w.settle()
+	w.enqueue("a/first", cpu("1"))
 	return w
 }
 
@@ -39,8 +38,7 @@ func expectOrder(t *testing.T, w *world, keys ...string) {
 	t.Helper()
 	w.settle()
 	for _, key := range keys {
-		w.finish(w.released()[0])
-		w.settle()
+		w.end(w.released()[0])
 		expectReleased(t, w, key)
 	}
 }
@@ -81,12 +79,10 @@ func TestWhatJobsUsuallyRequestIsForgottenWithTheResource(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", map[string]string{quota.JobsResource: "1"}, "a"))
 	next := func(key string, request map[string]string) {
 		for _, past := range w.released() {
-			w.finish(past)
-			w.settle()
+			w.end(past)
 			w.delete(past)
 		}
-		w.submit(key, request)
-		w.settle()
+		w.enqueue(key, request)
 	}
 	for i := range 20 {
 		next(fmt.Sprintf("a/past%02d", i), map[string]string{"example.com/old": "1"})
@@ -105,12 +101,10 @@ func TestWhatJobsUsuallyRequestIsForgottenWithTheResource(t *testing.T) {
 // A namespace whose jobs run longer than declared gains nothing over others in the same quota, from its first job on.
 func TestANamespaceWhoseJobsRunLongerThanExpectedGainsNothing(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("1"), "honest", "liar"))
-	w.submit("liar/first", cpu("1"), expects(3*time.Minute))
-	w.settle()
+	w.enqueue("liar/first", cpu("1"), expects(3*time.Minute))
 	w.write("liar/first", expects(10*time.Hour))               // a user may change a unit that was created by hand
 	w.submit("honest/next", cpu("1"), expects(30*time.Minute)) // 150 minutes
 	w.submit("liar/next", cpu("1"), expects(10*time.Minute))   // 50 minutes, then 1000
-	w.settle()
 	w.after(time.Hour)
 	expectOrder(t, w, "honest/next", "liar/next")
 }
@@ -125,15 +119,12 @@ func TestANamespaceThatRaisesLimitsOfRunningJobsGainsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("1"), "honest", "liar"))
-			w.submit("liar/first", cpu("1"), maxTime(3*time.Hour))
-			w.settle()
+			w.enqueue("liar/first", cpu("1"), maxTime(3*time.Hour))
 			w.submit("liar/next", cpu("1"), maxTime(10*time.Minute))
 			w.submit("honest/next", cpu("1"), maxTime(30*time.Minute))
 			w.settle()
-			w.write("liar/first", maxTime(c.limit))
-			w.settle()
-			w.finish("liar/first")
-			w.settle()
+			w.change("liar/first", maxTime(c.limit))
+			w.end("liar/first")
 			expectReleased(t, w, c.first)
 		})
 	}
@@ -142,13 +133,11 @@ func TestANamespaceThatRaisesLimitsOfRunningJobsGainsNothing(t *testing.T) {
 // The error of a limit that was raised twice is that of the first one.
 func TestALimitThatWasRaisedInStepsCountsAsItWasAtTheRelease(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("1"), "honest", "liar"))
-	w.submit("liar/first", cpu("1"), maxTime(3*time.Minute))
-	w.settle()
+	w.enqueue("liar/first", cpu("1"), maxTime(3*time.Minute))
 	w.submit("liar/next", cpu("1"), maxTime(10*time.Minute)) // 1000 minutes
 	w.submit("honest/next", cpu("1"), maxTime(4*time.Hour))
 	for _, limit := range []time.Duration{time.Hour, 2 * time.Hour, 0} {
-		w.write("liar/first", maxTime(limit))
-		w.settle()
+		w.change("liar/first", maxTime(limit))
 	}
 	w.after(time.Hour)
 	expectOrder(t, w, "honest/next", "liar/next")
@@ -164,7 +153,6 @@ func TestAQuotaWhoseJobsRunLongerThanExpectedGainsNothing(t *testing.T) {
 		w.settle()
 		w.submit("a/expected", cpu("20"), expects(10*time.Minute))
 		w.submit("a/limited", cpu("20"), maxTime(2*time.Hour))
-		w.settle()
 		w.after(time.Hour)
 		for i := range 20 {
 			if key := fmt.Sprintf("a/liar%02d", i); ended {
@@ -182,14 +170,11 @@ func TestAQuotaWhoseJobsRunLongerThanExpectedGainsNothing(t *testing.T) {
 func TestAnExpectedTimeEnforcesNothingAndNoReservationReliesOnIt(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("4"), "a"))
 	w.configure(scheduler.QueueChanged{Queue: "root", Policy: queue.ShortestFirst, ReserveAfter: time.Minute})
-	w.submit("a/running", cpu("3"), expects(time.Minute))
-	w.settle()
-	w.submit("a/large", cpu("4"), expects(time.Minute))
-	w.settle()
+	w.enqueue("a/running", cpu("3"), expects(time.Minute))
+	w.enqueue("a/large", cpu("4"), expects(time.Minute))
 	w.after(time.Hour)
 	expectReleased(t, w, "a/running")
-	w.submit("a/short", cpu("1"), expects(time.Second)) // it is not known to end before the large one can start
-	w.settle()
+	w.enqueue("a/short", cpu("1"), expects(time.Second)) // it is not known to end before the large one can start
 	expectReleased(t, w, "a/running")
 	if start, booked := w.core.Bookings()["a/large"]; !booked || !start.IsZero() {
 		t.Errorf("the start of a reservation relies on what is expected: booked %t, %v", booked, start)

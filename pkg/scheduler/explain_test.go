@@ -32,11 +32,10 @@ func TestAReasonThatAnotherWriterHasReplacedIsWrittenAgain(t *testing.T) {
 	w.submit("a/two", cpu("3"))
 	w.after(2 * time.Second)
 	w.expectCount("a/two", scheduler.Explain, 1)
-	w.write("a/two", func(u *scheduler.Unit) {
+	w.change("a/two", func(u *scheduler.Unit) {
 		u.Inactive, u.HeldReported, u.Reason = true, true, wellknown.ReasonInvalidRequest
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: "it is invalid"}
 	})
-	w.settle()
 	w.write("a/two", func(u *scheduler.Unit) { u.Inactive, u.Held = false, nil })
 	w.after(2 * time.Second)
 	if found := w.writes("a/two", scheduler.Explain); len(found) != 2 || found[1].Reason != wellknown.ReasonQuotaExceeded {
@@ -51,8 +50,7 @@ func lacksAJob(t *testing.T) *world {
 	w.submit("a/big", cpu("3"))
 	w.submit("a/late", cpu("2"))
 	w.after(5 * time.Second)
-	w.submit("a/small", cpu("1"))
-	w.settle()
+	w.enqueue("a/small", cpu("1"))
 	w.finish("a/big")
 	w.submit("a/other", cpu("1"), priority(1))
 	w.settle()
@@ -142,8 +140,7 @@ func TestWhatCanNeverFitIsSaidAtOnceAndBlocksNobody(t *testing.T) {
 
 func TestWhatIsBeyondItsGuaranteeIsReportedSoAtOnce(t *testing.T) {
 	w := newWorld(t, roundRobin(), owning("root", cpu("2"), cpu("4")))
-	w.submit("root/fixed", cpu("3"), preemptible(false))
-	w.settle()
+	w.enqueue("root/fixed", cpu("3"), preemptible(false))
 	w.expectWrites("root/fixed", scheduler.Explain, wellknown.ReasonExceedsMinQuota)
 }
 
@@ -190,8 +187,7 @@ func last(writes []scheduler.Write) scheduler.Write {
 func TestTheHeadOfAStoppedQueueSaysSo(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.configure(scheduler.QueueChanged{Queue: "root", Stop: scheduler.Hold})
-	w.submit("a/1", cpu("4"))
-	w.settle()
+	w.enqueue("a/1", cpu("4"))
 	if stats := w.core.ChangedQueues(w.now); len(stats) != 1 || stats[0].HeadReason != wellknown.ReasonQueueStopped {
 		t.Fatalf("%+v", stats)
 	}
@@ -201,7 +197,6 @@ func TestTheHeadOfAStoppedQueueSaysSo(t *testing.T) {
 
 func TestTheHighestPriorityOfAQueueIsThatOfItsUnits(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	priority := func(p int32) func(*scheduler.Unit) { return func(u *scheduler.Unit) { u.Priority = p } }
 	expect := func(when string, want *int32) {
 		t.Helper()
 		w.settle()
@@ -224,8 +219,7 @@ func TestTheHighestPriorityOfAQueueIsThatOfItsUnits(t *testing.T) {
 func TestABackoffThatIsOverIsActedUponAtOnce(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.submit("a/1", cpu("4"), func(u *scheduler.Unit) { u.RequeueAt = w.now.Add(10 * time.Second) })
-	w.deliver()
-	w.think()
+	w.hearAndThink()
 	w.now = w.now.Add(10 * time.Second)
 	w.think()
 	if got := releases(w.sent); len(got) != 1 {
@@ -244,12 +238,10 @@ func TestAUnitRequeuedWhileACauseComesAndGoesReportsOne(t *testing.T) {
 	w.submit("a/2", both)
 	w.submit("a/3", both, deactivate)
 	w.after(time.Minute)
-	w.finish("a/cpu-1")
-	w.settle()
+	w.end("a/cpu-1")
 	w.write("a/3", activate)
 	w.after(2 * time.Second)
-	w.submit("a/cpu-2", cpu("4"))
-	w.settle()
+	w.enqueue("a/cpu-2", cpu("4"))
 	w.finish("a/gpu")
 	w.after(10 * time.Minute)
 	if reported := last(w.writes("a/3", scheduler.Explain)); !strings.HasPrefix(reported.Message, "insufficient cpu") {
@@ -260,8 +252,7 @@ func TestAUnitRequeuedWhileACauseComesAndGoesReportsOne(t *testing.T) {
 // explaining20 returns a full quota that 20 units wait for. Explanations for two of them, the limit, are in progress.
 func explaining20(t *testing.T) *world {
 	w := newWorld(t, scheduler.Options{Policy: queue.Priority, Explanations: 2}, leaf("root", cpu("1"), "a"))
-	w.submit("a/runs", cpu("1"))
-	w.settle()
+	w.enqueue("a/runs", cpu("1"))
 	for i := range 20 {
 		w.submit(fmt.Sprintf("a/%02d", i), cpu("1"))
 	}

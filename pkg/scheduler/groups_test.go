@@ -88,7 +88,6 @@ func TestUnitsThatAreNotPreemptibleStayTogetherWithinMin(t *testing.T) {
 		require.Says(t, key, w.expectWrites(key, scheduler.Explain, want.reason)[0].Message, want.sentence)
 	}
 	// Borrowed quota does not count against the guarantee for non-preemptible jobs.
-	w.finish("a/fixed-1")
-	w.settle()
+	w.end("a/fixed-1")
 	expectReleased(t, w, "a/borrows", "a/fixed-2")
 }

@@ -68,8 +68,7 @@ func TestPropertyAJobAndItsGrowthAreChargedOnceForTheirPods(t *testing.T) {
 			},
 			"a pod is created": func(t *rapid.T) {
 				made++
-				w.pod(pods.Pod{Namespace: "a", UID: fmt.Sprint("pod-", made), Owner: w.units[pick(base)].Owner,
-					Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000*rapid.Int64Range(1, 6).Draw(t, "cpu"))})
+				w.pod(w.podOf(pick(base), fmt.Sprint("pod-", made), 1000*rapid.Int64Range(1, 6).Draw(t, "cpu")))
 			},
 			"a pod is gone": func(t *rapid.T) {
 				if len(w.pods) == 0 {
@@ -124,19 +123,15 @@ func TestGrowthGoesFirst(t *testing.T) {
 	w.treeOpts.Reclaim = true
 	w.plant(w.root)
 	w.configure(scheduler.QueueChanged{Queue: "a", Preemption: scheduler.Preemption{WithinQueue: true}})
-	w.submit("a/1", cpu("2"))
-	w.settle()
-	w.submit("a/growth", cpu("2"), w.grows("a/1"))
-	w.settle()
+	w.enqueue("a/1", cpu("2"))
+	w.enqueue("a/growth", cpu("2"), w.grows("a/1"))
 	w.after(time.Minute)
-	w.submit("a/2", cpu("2"))
-	w.settle()
+	w.enqueue("a/2", cpu("2"))
 	for i := range 4 {
-		w.pod(pods.Pod{Namespace: "a", UID: fmt.Sprint("pod-", i), Owner: w.units["a/1"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+		w.pod(w.podOf("a/1", fmt.Sprint("pod-", i), 1000))
 	}
 	w.after(time.Minute)
-	w.submit("a/urgent", cpu("2"), priority(1))
-	w.settle()
+	w.enqueue("a/urgent", cpu("2"), priority(1))
 	if got := w.evicted(); !slices.Equal(got, []string{"a/growth"}) {
 		t.Fatalf("evicted are %v, want a/growth", got)
 	}
@@ -145,8 +140,7 @@ func TestGrowthGoesFirst(t *testing.T) {
 	}
 	w.podGone("pod-3")
 	w.podGone("pod-2")
-	w.write("a/growth", stop)
-	w.settle()
+	w.change("a/growth", stop)
 	expectReleased(t, w, "a/1", "a/2", "a/urgent")
 }
 
@@ -156,12 +150,9 @@ func TestYoungGrowthGoesBeforeItsJob(t *testing.T) {
 	w.exact = false
 	w.configure(scheduler.QueueChanged{Queue: "a", Preemption: scheduler.Preemption{WithinQueue: true, MinRunTime: scheduler.Period{Set: true, Value: time.Hour}}})
 	w.submit("a/1", cpu("2"))
-	w.settle()
 	w.after(2 * time.Hour)
-	w.submit("a/growth", cpu("2"), w.grows("a/1"))
-	w.settle()
-	w.submit("a/urgent", cpu("2"), priority(1))
-	w.settle()
+	w.enqueue("a/growth", cpu("2"), w.grows("a/1"))
+	w.enqueue("a/urgent", cpu("2"), priority(1))
 	expectEvicted(t, w, "a/growth")
 }
 
@@ -173,8 +164,7 @@ func TestGrowthHasTheGracePeriodsOfItsPods(t *testing.T) {
 	w.submit("a/1", cpu("2"))
 	w.submit("a/2", cpu("2"))
 	w.settle()
-	w.submit("a/growth", cpu("2"), w.grows("a/1"))
-	w.settle()
+	w.enqueue("a/growth", cpu("2"), w.grows("a/1"))
 	pod := func(i int, leaves bool) {
 		w.pod(pods.Pod{Namespace: "a", UID: fmt.Sprint("pod-", i), Owner: w.units["a/1"].Owner, Terminating: leaves, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
 	}
@@ -182,8 +172,7 @@ func TestGrowthHasTheGracePeriodsOfItsPods(t *testing.T) {
 		pod(i, false)
 	}
 	w.after(time.Minute)
-	w.submit("a/urgent", cpu("2"), priority(1))
-	w.settle()
+	w.enqueue("a/urgent", cpu("2"), priority(1))
 	pod(3, true)
 	w.after(scheduler.DefaultEvictionTimeout + 4*time.Minute)
 	expectEvicted(t, w, "a/growth")
@@ -202,13 +191,10 @@ func TestGrowthOfANonPreemptibleJobIsNotEvicted(t *testing.T) {
 		w := newWorld(t, roundRobin(), owning("a", cpu("4"), cpu("4")))
 		w.exact = false
 		w.configure(scheduler.QueueChanged{Queue: "a", Preemption: scheduler.Preemption{WithinQueue: true}})
-		w.submit("a/1", cpu("2"), preemptible(false))
-		w.settle()
-		w.submit("a/growth", cpu("2"), preemptible(preempts), w.grows("a/1"))
-		w.settle()
+		w.enqueue("a/1", cpu("2"), preemptible(false))
+		w.enqueue("a/growth", cpu("2"), preemptible(preempts), w.grows("a/1"))
 		w.after(time.Minute)
-		w.submit("a/urgent", cpu("2"), priority(1))
-		w.settle()
+		w.enqueue("a/urgent", cpu("2"), priority(1))
 		if got := w.evicted(); (len(got) > 0) != preempts {
 			t.Errorf("preemptible %t: evicted are %v", preempts, got)
 		}
@@ -219,12 +205,10 @@ func TestGrowthOfANonPreemptibleJobIsNotEvicted(t *testing.T) {
 func TestNothingIsLearnedOfGrowth(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", map[string]string{quota.JobsResource: "1"}, "a"))
 	w.exact = false
-	w.submit("a/job", cpu("1"))
-	w.settle()
+	w.enqueue("a/job", cpu("1"))
 	for i := range 20 {
 		key := fmt.Sprintf("a/growth%02d", i)
-		w.submit(key, cpu("8"), w.grows("a/job"))
-		w.settle()
+		w.enqueue(key, cpu("8"), w.grows("a/job"))
 		if _, runs := w.core.RunOf(key); runs {
 			t.Fatal("its run is recorded")
 		}
@@ -240,13 +224,10 @@ func TestNothingIsLearnedOfGrowth(t *testing.T) {
 func TestAJobWaitsForItsPodsAlsoIfItHasGrown(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("a", cpu("8"), "a"))
 	w.exact = false
-	w.submit("a/1", cpu("2"))
-	w.settle()
-	w.submit("a/growth", cpu("2"), w.grows("a/1"))
-	w.settle()
-	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/1"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
-	w.write("a/1", stop)
-	w.settle()
+	w.enqueue("a/1", cpu("2"))
+	w.enqueue("a/growth", cpu("2"), w.grows("a/1"))
+	w.pod(w.podOf("a/1", "pod", 1000))
+	w.change("a/1", stop)
 	w.expectCount("a/1", scheduler.Requeue, 0)
 	w.podGone("pod")
 	w.settle()

@@ -26,10 +26,8 @@ func (w *world) turnOff(kinds ...scheduler.JobKind) {
 
 func TestAUnitWhoseKindIsOffWaitsUntilItIsOnAgain(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	w.submit("a/runs", cpu("4"), ofKind(1))
-	w.settle()
-	w.submit("a/off", cpu("4"), ofKind(1))
-	w.settle()
+	w.enqueue("a/runs", cpu("4"), ofKind(1))
+	w.enqueue("a/off", cpu("4"), ofKind(1))
 	w.turnOff(1)
 	w.submit("a/then", cpu("3"), ofKind(1))
 	w.after(time.Second)
@@ -42,8 +40,7 @@ func TestAUnitWhoseKindIsOffWaitsUntilItIsOnAgain(t *testing.T) {
 			t.Errorf("unit %s waits in quota %q for %q", key, u.Quota, u.Reason)
 		}
 	}
-	w.finish("a/on")
-	w.settle()
+	w.end("a/on")
 	w.turnOff()
 	w.after(time.Second)
 	expectReleased(t, w, "a/off")

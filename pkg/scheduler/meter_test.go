@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -41,7 +40,7 @@ func TestWhatIsUsedIsMeteredThroughAllChanges(t *testing.T) {
 	w.expectUsed("root/x", "b", "cpu", 1000*2000)
 	w.expectUsed("root", "a", "cpu", 0) // it is the sum of those below
 
-	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/u"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 4000)})
+	w.pod(w.podOf("a/u", "pod", 4000))
 	w.settle()
 	w.now = w.now.Add(time.Millisecond)
 	w.expectUsed("root/x", "a", "cpu", 3000*2000+4000)
@@ -61,8 +60,7 @@ func TestWhatIsUsedIsMeteredThroughAllChanges(t *testing.T) {
 
 func TestNamesThatNobodyUsesAreNotMeteredForever(t *testing.T) {
 	w := newWorld(t, scheduler.Options{}, leaf("root", cpu("4"), "a"))
-	w.submit("a/u", map[string]string{"cpu": "1", "example.com/odd": "1"})
-	w.settle()
+	w.enqueue("a/u", map[string]string{"cpu": "1", "example.com/odd": "1"})
 	w.now = w.now.Add(time.Second)
 	w.delete("a/u")
 	w.settle()

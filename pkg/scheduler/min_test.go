@@ -23,8 +23,7 @@ func TestANonPreemptibleUnitLeavesWhatIsGuaranteedToOthers(t *testing.T) {
 	w.after(2 * time.Second)
 	expectReleased(t, w)
 	w.expectWrites("a/large", scheduler.Explain, wellknown.ReasonExceedsMinQuota)
-	w.submit("a/small", cpuGPU("2", "1"), preemptible(false))
-	w.settle()
+	w.enqueue("a/small", cpuGPU("2", "1"), preemptible(false))
 	w.submit("a/next", cpuGPU("1", "1"), preemptible(false))
 	w.submit("a/victim", cpuGPU("4", "1"))
 	w.after(2 * time.Second)
@@ -33,8 +32,7 @@ func TestANonPreemptibleUnitLeavesWhatIsGuaranteedToOthers(t *testing.T) {
 	if found := w.writes("a/next", scheduler.Explain); len(found) != 1 || found[0].Message != want {
 		t.Fatalf("explained by %+v, want %s", found, want)
 	}
-	w.finish("a/small")
-	w.settle()
+	w.end("a/small")
 	expectReleased(t, w, "a/next", "a/victim")
 }
 
@@ -47,8 +45,7 @@ func TestAChargeConcernsOnlyTheReservationsThatItChanges(t *testing.T) {
 		}
 		w := pausing(t, root)
 		w.unproven = true
-		w.submit("b/borrows", cpu("100000"))
-		w.settle()
+		w.enqueue("b/borrows", cpu("100000"))
 		for i := range n {
 			w.submit(fmt.Sprintf("g%d/u%04d", i%10, i), cpu(fmt.Sprint(1+i/10)))
 		}
@@ -58,8 +55,7 @@ func TestAChargeConcernsOnlyTheReservationsThatItChanges(t *testing.T) {
 		}
 		before := w.core.Reviews()
 		for i := range 20 {
-			w.submit(fmt.Sprintf("b/%d", i), map[string]string{"memory": "1"})
-			w.settle()
+			w.enqueue(fmt.Sprintf("b/%d", i), map[string]string{"memory": "1"})
 		}
 		if got := len(w.released()); got != 21 {
 			t.Fatalf("%d units are released, want 21", got)
@@ -73,8 +69,7 @@ func TestAChargeConcernsOnlyTheReservationsThatItChanges(t *testing.T) {
 func TestAUnitThatRequestsNothingGetsItsTurnOfTheJobs(t *testing.T) {
 	jobs := map[string]string{"cpu": "100", quota.JobsResource: "1"}
 	w := newWorld(t, roundRobin(), owning("root", nil, jobs, owning("a", nil, nil), owning("b", cpu("50"), nil)))
-	w.submit("b/first", cpu("1"))
-	w.settle()
+	w.enqueue("b/first", cpu("1"))
 	w.submit("a/nothing", nil)
 	for round := range 3 {
 		w.submit(fmt.Sprintf("b/%d", round), cpu("1"))
@@ -91,8 +86,7 @@ func TestAUnitThatRequestsNothingGetsItsTurnOfTheJobs(t *testing.T) {
 func TestWhatIsUsedInAMessageAfterAChangeOfTheTreeIsAllThatIsCharged(t *testing.T) {
 	root := owning("root", nil, cpu("20"), owning("a", nil, nil))
 	w := newWorld(t, roundRobin(), root)
-	w.submit("a/zzz", cpu("10"))
-	w.settle()
+	w.enqueue("a/zzz", cpu("10"))
 	w.submit("a/huge", cpu("15"))
 	w.after(2 * time.Second)
 	w.plant(owning("root", nil, cpu("12"), owning("a", nil, nil))) // a/huge comes before a/zzz by name

@@ -20,20 +20,16 @@ func releases(plan scheduler.Plan) (keys []string) {
 func TestAQueueCapsThePriorityOfItsUnits(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("1"), "a"))
 	w.configure(scheduler.QueueChanged{Queue: "root", MaxPriority: scheduler.Cap{Set: true, Value: 5}})
-	w.submit("a/running", cpu("1"))
-	w.settle()
+	w.enqueue("a/running", cpu("1"))
 	for _, key := range []string{"a/5", "a/100"} { // equal here, in this order
 		w.submit(key, cpu("1"), priority(map[string]int32{"a/5": 5, "a/100": 100}[key]))
 		w.after(time.Second)
 	}
-	w.finish("a/running")
-	w.settle()
+	w.end("a/running")
 	expectReleased(t, w, "a/5")
 	w.configure(scheduler.QueueChanged{Queue: "root"})
-	w.submit("a/7", cpu("1"), priority(7))
-	w.settle()
-	w.finish("a/5")
-	w.settle()
+	w.enqueue("a/7", cpu("1"), priority(7))
+	w.end("a/5")
 	expectReleased(t, w, "a/100") // no longer capped
 }
 
@@ -41,8 +37,7 @@ func TestBackoffDoesNotCountOnceThePolicyIsAnother(t *testing.T) {
 	for _, tried := range []bool{true, false} {
 		w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 		if tried { // and refused, so it is in backoff
-			w.submit("a/holder", cpu("4"))
-			w.settle()
+			w.enqueue("a/holder", cpu("4"))
 		}
 		w.submit("a/high", cpu("3"), priority(10))
 		if tried {
@@ -55,8 +50,7 @@ func TestBackoffDoesNotCountOnceThePolicyIsAnother(t *testing.T) {
 		if tried {
 			w.finish("a/holder")
 		}
-		w.submit("a/low", cpu("2"))
-		w.settle()
+		w.enqueue("a/low", cpu("2"))
 		expectReleased(t, w, "a/high")
 	}
 }

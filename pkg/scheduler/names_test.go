@@ -24,8 +24,7 @@ func TestTheUnitInFrontIsNotNamed(t *testing.T) {
 	root := leaf("root", cpu("4"))
 	root.Children = []tree.Node{leaf("team", nil, "blue", "red")}
 	w := newWorld(t, scheduler.Options{Policy: queue.Block}, root)
-	w.submit("red/runs", cpu("4"))
-	w.settle()
+	w.enqueue("red/runs", cpu("4"))
 	w.submit("red/front", cpu("4"))
 	w.after(time.Millisecond)
 	w.submit("red/second", cpu("1"))

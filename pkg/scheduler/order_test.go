@@ -102,8 +102,7 @@ func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 				w.after(2 * scheduler.ReasonDelay)
 				expectRest(t, w)
 			} else {
-				w.deliverAll()
-				w.think()
+				w.hearAndThink()
 			}
 		}
 		w.after(2 * scheduler.ReasonDelay)

@@ -4,9 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
-	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/test/require"
 )
@@ -37,8 +35,7 @@ func (w *world) notEvicted(a, b string) string {
 func evicting(t *testing.T) *world {
 	t.Helper()
 	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
-	w.submit("team/dev", gpu("1"), priority(100))
-	w.settle()
+	w.enqueue("team/dev", gpu("1"), priority(100))
 	w.submit("team/prod", gpu("1"), priority(1000))
 	w.hearAndThink()
 	w.expectSent(scheduler.Evict)
@@ -51,8 +48,7 @@ func pacing(t *testing.T, claimant string) (w *world, other string) {
 	w = newWorld(t, roundRobin(), owning("team", gpu("2"), gpu("2")))
 	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
 	w.submitAll(gpu("1"), "team/a", "team/b")
-	w.submit(claimant, gpu("2"), priority(100))
-	w.settle()
+	w.enqueue(claimant, gpu("2"), priority(100))
 	return w, w.notEvicted("team/a", "team/b")
 }
 
@@ -67,8 +63,7 @@ func TestADeactivatedUnitIsEvictedAlthoughTheUnitThatItWasEvictedForIsGone(t *te
 
 func TestAPacedVictimIsEvictedAtOnceWhenItIsDeactivated(t *testing.T) {
 	w, other := pacing(t, "team/prod")
-	w.write(other, deactivate)
-	w.settle()
+	w.change(other, deactivate)
 	w.expectWrites(other, scheduler.Evict, "Deactivated")
 }
 
@@ -92,8 +87,7 @@ func TestAnEvictionThatFailedIsNotSentAgainWhenTheClaimantHasStarted(t *testing.
 
 func TestAUnitOfAKindThatIsOffIsNotRequeuedWhenItsPodsAppear(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
-	w.submit("a/job", cpu("4"), ofKind(1))
-	w.settle()
+	w.enqueue("a/job", cpu("4"), ofKind(1))
 	expectReleased(t, w, "a/job")
 	w.now = w.now.Add(scheduler.PodlessAfter)
 	w.turnOff(1)
@@ -104,8 +98,7 @@ func TestAUnitOfAKindThatIsOffIsNotRequeuedWhenItsPodsAppear(t *testing.T) {
 
 func TestAUnitOfAKindThatIsOffIsNotRequeuedAfterADenialWhenItsPodsAppear(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
-	w.submit("a/job", cpu("4"), ofKind(1))
-	w.settle()
+	w.enqueue("a/job", cpu("4"), ofKind(1))
 	w.turnOff(1)
 	w.now = w.now.Add(scheduler.PodlessAfter)
 	w.think()
@@ -116,23 +109,25 @@ func TestAUnitOfAKindThatIsOffIsNotRequeuedAfterADenialWhenItsPodsAppear(t *test
 	expectReleased(t, w, "a/job")
 }
 
+// Spark reports that an application is suspended before its executors are gone.
 func TestAStoppedUnitIsNotRequeuedWhileANewPodExists(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
-	w.submit("a/job", cpu("4"))
-	w.settle()
+	w.enqueue("a/job", cpu("4"))
 	placed(w, "")
-	w.write("a/job", stop)
-	w.settle()
+	w.change("a/job", stop)
 	expectReleased(t, w, "a/job")
 	w.podGone("pod-0")
-	w.pod(pods.Pod{Namespace: "a", UID: "pod-1", Owner: w.units["a/job"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+	w.pod(w.podOf("a/job", "pod-1", 1000))
 	w.settle()
 	w.expectCount("a/job", scheduler.Requeue, 0)
+	w.podGone("pod-1")
+	w.settle()
+	w.expectCount("a/job", scheduler.Requeue, 1)
 }
 
 func TestAStoppedUnitThatWasRenewedIsRequeuedWhenItsLastPodEnds(t *testing.T) {
 	w := byHand(t)
-	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/hand"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+	w.pod(w.podOf("a/hand", "pod", 1000))
 	w.settle()
 	w.now = w.now.Add(day)
 	w.write("a/hand", func(u *scheduler.Unit) { u.Priority = 1 })
@@ -151,8 +146,7 @@ func TestAStoppedUnitThatWasRenewedIsRequeuedWhenItsLastPodEnds(t *testing.T) {
 
 func TestAUnitShowsItsNewQuotaAfterAnEvictionThatIsNoLongerNeeded(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
-	w.submit("a/job", cpu("4"))
-	w.settle()
+	w.enqueue("a/job", cpu("4"))
 	placed(w, "")
 	w.configure(scheduler.QueueChanged{Queue: "root", Stop: scheduler.Drain})
 	w.think()
@@ -192,7 +186,7 @@ func TestAStoppedUnitForGrowthIsRequeuedIfItIsShownBeforeTheUnitOfTheJob(t *test
 	w.submit("a/growth", cpu("2"), w.grows("a/job"))
 	w.settle()
 	expectReleased(t, w, "a/growth", "a/job")
-	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/job"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 2000)})
+	w.pod(w.podOf("a/job", "pod", 2000))
 	w.write("a/growth", stop)
 	w.restart()
 	w.after(time.Hour)
@@ -203,12 +197,10 @@ func TestAStoppedUnitForGrowthIsRequeuedIfItIsShownBeforeTheUnitOfTheJob(t *test
 
 func TestAPacedVictimIsNotEvictedWhenAllClaimantsAreGone(t *testing.T) {
 	w, other := pacing(t, "team/high")
-	w.submit("team/higher", gpu("2"), priority(1000))
-	w.settle()
+	w.enqueue("team/higher", gpu("2"), priority(1000))
 	w.delete("team/high")
 	w.settle()
 	w.delete("team/higher")
-	w.settle()
 	w.after(time.Hour)
 	w.expectWrites(other, scheduler.Evict)
 }
@@ -280,8 +272,7 @@ func TestAReservedUnitIsReleasedWhenItsEvictionIsWithdrawn(t *testing.T) {
 	w := checking(t, "one")
 	w.configure(scheduler.QueueChanged{Queue: "root", Checks: "one", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
 	w.submitAll(cpu("2"), "a/1", "a/2")
-	w.submit("a/high", cpu("4"), priority(1000))
-	w.settle()
+	w.enqueue("a/high", cpu("4"), priority(1000))
 	other := w.notEvicted("a/1", "a/2")
 	w.decide(other, "one", scheduler.Ready, "")
 	w.settle()
@@ -292,8 +283,7 @@ func TestAReservedUnitIsReleasedWhenItsEvictionIsWithdrawn(t *testing.T) {
 
 func TestAUnitOfAKindThatIsOffGivesItsQuotaBackWhenItsPodsAreGone(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
-	w.submit("a/job", cpu("4"), ofKind(1))
-	w.settle()
+	w.enqueue("a/job", cpu("4"), ofKind(1))
 	placed(w, "")
 	w.turnOff(1)
 	w.after(time.Hour)
@@ -304,8 +294,7 @@ func TestAUnitOfAKindThatIsOffGivesItsQuotaBackWhenItsPodsAreGone(t *testing.T) 
 
 func TestAUnitThatNoLongerReplacesALostOneWaitsForRoom(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	w.submit("a/runs", cpu("4"))
-	w.settle()
+	w.enqueue("a/runs", cpu("4"))
 	w.submit("a/lost", cpu("3"), restored(0))
 	w.hearAndThink()
 	w.expectSent(scheduler.Dequeue)
@@ -319,8 +308,7 @@ func TestAUnitWhoseReleaseIsBeingWrittenIsProtectedForItsMinRunTime(t *testing.T
 	w := checking(t, "one")
 	w.configure(scheduler.QueueChanged{Queue: "root", Checks: "one", Preemption: scheduler.Preemption{WithinQueue: true,
 		MinRunTime: scheduler.Period{Set: true, Value: 10 * time.Minute}}})
-	w.submit("a/job", cpu("4"))
-	w.settle()
+	w.enqueue("a/job", cpu("4"))
 	w.decide("a/job", "one", scheduler.Ready, "")
 	w.hearAndThink()
 	w.expectSent(scheduler.Dequeue)

@@ -71,8 +71,7 @@ func (w *world) excesses() []quota.Excess {
 func grownWorld(t *testing.T) (w *world, pod func(name string, cpus int64, terminating bool)) {
 	w = newWorld(t, roundRobin(), tree.Node{Name: "root", Children: []tree.Node{leaf("a", cpu("4"), "a"), leaf("b", nil, "b")}})
 	w.exact = false // pods are created without quota
-	w.submit("a/grown", cpu("1"))
-	w.settle()
+	w.enqueue("a/grown", cpu("1"))
 	return w, func(name string, cpus int64, terminating bool) {
 		w.pod(pods.Pod{Namespace: "a", UID: name, Owner: w.units["a/grown"].Owner, Terminating: terminating,
 			Requests: resources.Vector{{ID: w.names.ID("cpu"), Value: cpus * 1000}}})
@@ -81,8 +80,7 @@ func grownWorld(t *testing.T) (w *world, pod func(name string, cpus int64, termi
 
 func TestAQuotaAboveItsLimitIsReportedAfterTenSeconds(t *testing.T) {
 	w, pod := grownWorld(t)
-	w.submit("a/small", cpu("1"))
-	w.settle()
+	w.enqueue("a/small", cpu("1"))
 	pod("p0", 6, false)
 	w.after(9900 * time.Millisecond)
 	if len(w.excesses()) != 0 || w.units["a/grown"].OverQuota {
@@ -141,8 +139,7 @@ func TestPodsThatAreBeingDeletedDoNotPutAQuotaAboveItsLimit(t *testing.T) {
 
 func TestALimitThatIsLoweredIsReportedButByNoUnit(t *testing.T) {
 	w, _ := grownWorld(t)
-	w.submit("a/more", cpu("2"))
-	w.settle()
+	w.enqueue("a/more", cpu("2"))
 	w.plant(tree.Node{Name: "root", Children: []tree.Node{leaf("b", nil, "b"), leaf("a", cpu("2"), "a")}})
 	w.after(5 * time.Second)
 	w.plant(tree.Node{Name: "root", Children: []tree.Node{leaf("a", cpu("2"), "a"), leaf("b", nil, "b")}}) // a different order, the same limits

@@ -26,16 +26,14 @@ func TestAUnitThatCanNoLongerBeReadKeepsWhatItHolds(t *testing.T) {
 	w.after(time.Minute)
 	expectReleased(t, w, "a/one")
 
-	w.finish("a/one")
-	w.settle()
+	w.end("a/one")
 	expectReleased(t, w, "a/two")
 }
 
 func TestAUnitThatBecomesUnreadableDuringItsReleaseIsNotReleased(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.submit("a/one", cpu("3"))
-	w.deliver()
-	w.think() // the release is in progress when the unit changes
+	w.hearAndThink() // the release is in progress when the unit changes
 	w.write("a/one", spoil)
 	w.submit("a/two", cpu("3"))
 	w.after(time.Minute)
@@ -48,9 +46,8 @@ func TestAnUnreadableUnitThatIsFixedIsReleased(t *testing.T) {
 	w.submit("a/one", cpu("3"), spoil)
 	w.after(time.Minute)
 	expectReleased(t, w)
-	w.write("a/one", func(u *scheduler.Unit) {
+	w.change("a/one", func(u *scheduler.Unit) {
 		u.Partial, u.Held, u.QuotaName, u.Demand = false, nil, "", w.demand(cpu("3"))
 	})
-	w.settle()
 	expectReleased(t, w, "a/one")
 }

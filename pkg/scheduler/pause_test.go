@@ -34,8 +34,7 @@ func TestNobodyBorrowsAtTheInstantAtWhichSomebodyIsRefusedWhatTheyAreOwed(t *tes
 	root := owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("2"), nil), owning("c", cpu("2"), nil))
 	for _, order := range [][]string{{"a/owed", "b/more", "c/more"}, {"b/more", "c/more", "a/owed"}, {"b/more", "a/owed", "c/more"}} {
 		w := pausing(t, root)
-		w.submit("b/1", cpu("5"))
-		w.settle()
+		w.enqueue("b/1", cpu("5"))
 		for _, key := range order {
 			asks := cpu("3")
 			if key == "a/owed" {
@@ -50,12 +49,10 @@ func TestNobodyBorrowsAtTheInstantAtWhichSomebodyIsRefusedWhatTheyAreOwed(t *tes
 
 func TestWhoIsOwedPausesBorrowingWhenItsQueueBlocksNoMore(t *testing.T) {
 	w := owedInFront(t)
-	w.submit("a/front", cpu("4"), priority(1)) // waits for its own group's max
-	w.settle()
+	w.enqueue("a/front", cpu("4"), priority(1)) // waits for its own group's max
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Policy: queue.RoundRobin})
 	w.settle()
-	w.submit("b/2", cpu("1"))
-	w.settle()
+	w.enqueue("b/2", cpu("1"))
 	expectReleased(t, w, "a/runs", "b/1")
 }
 
@@ -66,8 +63,7 @@ func TestWhoIsOwedTwoResourcesIsNotStarvedByTurns(t *testing.T) {
 	w.submit("b/cpu-0", cpu("6"))
 	w.submit("b/memory-0", map[string]string{"memory": "6"})
 	w.settle()
-	w.submit("a/owed", both("6", "6"))
-	w.settle()
+	w.enqueue("a/owed", both("6", "6"))
 	for i := range 20 {
 		w.submit(fmt.Sprintf("b/cpu-%d", i+1), cpu("6"))
 		w.submit(fmt.Sprintf("b/memory-%d", i+1), map[string]string{"memory": "6"})
@@ -93,12 +89,9 @@ func TestWhoIsOwedTwoResourcesIsNotStarvedByTurns(t *testing.T) {
 func TestBorrowingIsPausedOfNothingElseThanWhatLacks(t *testing.T) {
 	both := func(c, g string) map[string]string { return map[string]string{"cpu": c, "gpu": g} }
 	w := pausing(t, owning("root", nil, both("10", "10"), owning("a", both("6", "2"), nil), owning("b", nil, nil)))
-	w.submit("b/1", cpu("6"))
-	w.settle()
-	w.submit("a/owed", both("6", "2"))
-	w.settle()
-	w.submit("b/gpu", map[string]string{"gpu": "1"})
-	w.settle()
+	w.enqueue("b/1", cpu("6"))
+	w.enqueue("a/owed", both("6", "2"))
+	w.enqueue("b/gpu", map[string]string{"gpu": "1"})
 	expectReleased(t, w, "b/1", "b/gpu")
 }
 
@@ -124,19 +117,14 @@ func TestClaimsThatChangeHandsAreTheSameEachTime(t *testing.T) {
 		w.settle() // 1 is free
 		w.submit("a/owed", cpu("2"))
 		w.settle() // claims
-		w.submit("b/owed", cpu("2"))
-		w.settle()
-		w.submit("b/front", cpu("4"), priority(1)) // no claim of b
-		w.settle()
-		w.submit("c/1", cpu("1"))
-		w.settle()
+		w.enqueue("b/owed", cpu("2"))
+		w.enqueue("b/front", cpu("4"), priority(1)) // no claim of b
+		w.enqueue("c/1", cpu("1"))
 		w.after(5 * time.Second)
 		w.submit("a/front", cpu("4"), priority(1)) // a gives its claim up,
 		w.delete("b/front")                        // and b has one again
-		w.settle()
 		w.after(500 * time.Millisecond)
-		w.submit("c/2", map[string]string{"cpu": "500m"})
-		w.settle()
+		w.enqueue("c/2", map[string]string{"cpu": "500m"})
 		w.after(1300 * time.Millisecond)
 		w.delete("b/owed")
 		w.settle()
@@ -158,24 +146,20 @@ func owedInFront(t *testing.T) *world {
 	w.submit("b/1", cpu("7"))
 	w.submit("a/runs", cpu("2"))
 	w.settle()
-	w.submit("a/owed", cpu("2"))
-	w.settle()
+	w.enqueue("a/owed", cpu("2"))
 	return w
 }
 
 // In a queue that only tries its front, a unit behind it is not admitted no matter how much room there is.
 func TestOnlyTheFrontOfABlockingQueuePausesBorrowing(t *testing.T) {
 	w := owedInFront(t)
-	w.submit("b/2", cpu("1"))
-	w.settle()
+	w.enqueue("b/2", cpu("1"))
 	expectReleased(t, w, "a/runs", "b/1")
-	w.submit("a/front", cpu("4"), priority(1)) // waits for its own group's max
-	w.settle()
+	w.enqueue("a/front", cpu("4"), priority(1)) // waits for its own group's max
 	expectReleased(t, w, "a/runs", "b/1", "b/2")
 	w.finish("b/2")
 	w.delete("a/front")
 	w.settle()
-	w.submit("b/3", cpu("1"))
-	w.settle()
+	w.enqueue("b/3", cpu("1"))
 	expectReleased(t, w, "a/runs", "b/1") // a/owed is in front again
 }

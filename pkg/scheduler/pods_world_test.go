@@ -32,6 +32,12 @@ func (w *world) pod(p pods.Pod) {
 	w.check()
 }
 
+// podOf returns a pod of a unit's job that requests this many milli-CPU.
+func (w *world) podOf(key, uid string, cpu int64) pods.Pod {
+	u := w.units[key]
+	return pods.Pod{Namespace: u.Namespace(), UID: uid, Owner: u.Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), cpu)}
+}
+
 func (w *world) podGone(uid string) {
 	p := w.pods[uid]
 	delete(w.pods, uid)

@@ -32,8 +32,7 @@ func expectLongerWaits(t *testing.T, timeout time.Duration) {
 	t.Helper()
 	w := awaiting(t, false)
 	w.configure(scheduler.QueueChanged{Queue: "root", PodsReady: scheduler.PodsReady{Timeout: timeout}})
-	w.submit("a/job", cpu("4"))
-	w.settle()
+	w.enqueue("a/job", cpu("4"))
 	w.submit("a/other", cpu("4"))
 	var waits []time.Duration
 	for range 3 {
@@ -48,8 +47,7 @@ func expectLongerWaits(t *testing.T, timeout time.Duration) {
 			t.Fatalf("it is evicted with %+v", got)
 		}
 		w.restart() // the next process knows the cause too
-		w.write("a/job", stop)
-		w.settle()
+		w.change("a/job", stop)
 		w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
 		if got := w.lastMessage("a/job"); !strings.HasPrefix(got, fmt.Sprintf("not all pods of the job were ready in time (requeue %d); the job is queued again at ", len(waits)+1)) {
 			t.Fatalf("it shows %q", got)
@@ -82,12 +80,10 @@ func TestAJobThatTakesLongToStopForAnotherDoesNotWaitBecauseOfItsPods(t *testing
 	w.configure(set)
 	w.submit("a/job", cpu("4"))
 	w.after(40 * time.Second)
-	w.submit("a/high", cpu("4"), priority(1))
-	w.settle()
+	w.enqueue("a/high", cpu("4"), priority(1))
 	expectEvicted(t, w, "a/job")
 	w.after(time.Minute)
-	w.write("a/job", stop)
-	w.settle()
+	w.change("a/job", stop)
 	expectReleased(t, w, "a/high")
 	if u := w.units["a/job"]; u.Reason == wellknown.ReasonBackoff || u.RequeueAt.After(w.now) {
 		t.Errorf("it waits until %v: %s", u.RequeueAt, w.lastMessage("a/job"))
@@ -110,13 +106,11 @@ func TestAQueueAdmitsNoUnitUntilThePodsOfTheLastAreReady(t *testing.T) {
 	w.restart()
 	w.after(time.Second)
 	expectReleased(t, w, "a/1")
-	w.write("a/1", ready)
-	w.settle()
+	w.change("a/1", ready)
 	expectReleased(t, w, "a/1", "a/2")
 	w.after(time.Minute) // the pods of the second never become ready
 	expectReleased(t, w, "a/1", "a/2")
-	w.write("a/2", stop)
-	w.settle()
+	w.change("a/2", stop)
 	expectReleased(t, w, "a/1", "a/3")
 	w.delete("a/3") // a unit that is gone does not block the queue
 	w.after(time.Minute)

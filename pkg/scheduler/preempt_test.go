@@ -73,8 +73,7 @@ func (w *world) stopEvicted() {
 // submitAll starts units with the same request one after the other.
 func (w *world) submitAll(request map[string]string, keys ...string) {
 	for _, key := range keys {
-		w.submit(key, request)
-		w.settle()
+		w.enqueue(key, request)
 		w.now = w.now.Add(time.Second)
 	}
 }
@@ -88,12 +87,10 @@ func numbered(namespace string, n int) (keys []string) {
 
 func TestAProductionUnitStartsInPlaceOfADevelopmentUnitWhichRunsAgainAfterwards(t *testing.T) {
 	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
-	w.submit("team/dev", gpu("1"), priority(100))
-	w.settle()
+	w.enqueue("team/dev", gpu("1"), priority(100))
 	first := w.units["team/dev"].Submitted
 	w.now = w.now.Add(time.Second)
-	w.submit("team/prod", gpu("1"), priority(1000))
-	w.settle()
+	w.enqueue("team/prod", gpu("1"), priority(1000))
 	expectEvicted(t, w, "team/dev")
 	expectReleased(t, w, "team/dev")
 	if write := w.writes("team/dev", scheduler.Evict)[0]; write.Reason != wellknown.ReasonPreempted || write.EvictedFor != w.units["team/prod"].UID || !strings.Contains(write.Message, "team/prod") {
@@ -117,8 +114,7 @@ func TestTheNextUnitEvictsIfTheFirstIsDeletedWhileItWaitsForAVictim(t *testing.T
 	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
 	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true,
 		MinRunTime: scheduler.Period{Set: true, Value: 30 * time.Second}}})
-	w.submit("team/dev", gpu("1"), priority(100))
-	w.settle()
+	w.enqueue("team/dev", gpu("1"), priority(100))
 	w.submit("team/prod-1", gpu("1"), priority(1000))
 	w.after(time.Second)
 	w.submit("team/prod-2", gpu("1"), priority(1000))
@@ -132,13 +128,11 @@ func TestTheNextUnitEvictsIfTheFirstIsDeletedWhileItWaitsForAVictim(t *testing.T
 
 func TestAUnitEvictsAfterItWasBehindAnotherOneOfItsSizeThatCouldNot(t *testing.T) {
 	w := preempting(t, owning("team", cpu("6"), cpu("6")), "team")
-	w.submit("team/fixed", cpu("2"), preemptible(false))
-	w.settle()
+	w.enqueue("team/fixed", cpu("2"), preemptible(false))
 	w.submit("team/first", cpu("5"))
 	w.submit("team/second", cpu("5"), priority(1000))
 	w.settle()
-	w.submit("team/dev", cpu("2"), priority(100))
-	w.settle()
+	w.enqueue("team/dev", cpu("2"), priority(100))
 	w.write("team/first", func(u *scheduler.Unit) { u.Priority = 1000 })
 	w.after(2 * time.Minute)
 	expectEvicted(t, w)
@@ -172,8 +166,7 @@ func TestReclaimCanBeSwitchedOffForAPartOfTheTree(t *testing.T) {
 func TestRoomThatIsMadeIsKeptForTheUnitForWhichItWasMade(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.submitAll(cpu("5"), numbered("a", 4)...)
-	w.submit("b/large", cpu("10"))
-	w.settle()
+	w.enqueue("b/large", cpu("10"))
 	expectEvicted(t, w, "a/02", "a/03")
 	w.write("a/03", stop)
 	w.submit("a/next", cpu("1"))
@@ -188,8 +181,7 @@ func TestRoomThatIsMadeIsKeptForTheUnitForWhichItWasMade(t *testing.T) {
 func TestAUnitAheadInTheQueueMayUseTheRoomThatWasMadeForAnother(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.submitAll(cpu("5"), numbered("a", 4)...)
-	w.submit("b/large", cpu("10"))
-	w.settle()
+	w.enqueue("b/large", cpu("10"))
 	w.submit("b/urgent", cpu("5"), priority(9))
 	w.write("a/03", stop)
 	w.settle()
@@ -280,8 +272,7 @@ func TestAUnitWaitsForTheVictimThatStartedLast(t *testing.T) {
 			w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MinRunTime: scheduler.Period{Set: true, Value: c.minRunTime}}})
 			w.submit("a/old", cpu("10"))
 			w.after(2 * time.Hour)
-			w.submit("a/new", cpu("10"))
-			w.settle()
+			w.enqueue("a/new", cpu("10"))
 			w.submit("b/one", cpu("5"))
 			if c.evictsAt > 0 {
 				w.after(c.evictsAt - time.Second)
@@ -299,8 +290,7 @@ func TestAUnitEvictsWhenItsVictimIsProtectedForAShorterTime(t *testing.T) {
 		w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MinRunTime: scheduler.Period{Set: true, Value: d}}})
 	}
 	protect(time.Hour)
-	w.submit("a/one", cpu("20"))
-	w.settle()
+	w.enqueue("a/one", cpu("20"))
 	w.submit("b/one", cpu("5"))
 	w.after(5 * time.Minute)
 	expectEvicted(t, w)
@@ -316,15 +306,13 @@ func TestAUnitDoesNotWaitAgainAndAgainForVictimsThatStartedLast(t *testing.T) {
 		MinRunTime: scheduler.Period{Set: true, Value: 30 * time.Second}}})
 	w.submitAll(gpu("1"), numbered("team", 3)...)
 	w.after(time.Hour)
-	w.submit("team/short0", gpu("1"))
-	w.settle()
+	w.enqueue("team/short0", gpu("1"))
 	w.submit("team/large", gpu("2"), priority(1000))
 	begun := w.now
 	for i := 1; len(w.allEvictions()) == 0; i++ {
 		w.submit(fmt.Sprintf("team/short%d", i), gpu("1"))
 		w.after(10 * time.Second)
-		w.finish(fmt.Sprintf("team/short%d", i-1))
-		w.settle()
+		w.end(fmt.Sprintf("team/short%d", i-1))
 		if waited := w.now.Sub(begun); waited > 80*time.Second {
 			t.Fatalf("nobody is evicted after %v", waited)
 		}
@@ -353,7 +341,7 @@ func TestAnotherUnitIsEvictedWhenOneDoesNotStop(t *testing.T) {
 func TestNoOtherUnitIsEvictedWhileThePodsOfOneEndWithinTheirGracePeriod(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.submitAll(cpu("5"), numbered("a", 4)...)
-	last := pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/03"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 5000)}
+	last := w.podOf("a/03", "pod", 5000)
 	w.pod(last)
 	w.submit("b/one", cpu("5"))
 	w.after(time.Minute)
@@ -375,9 +363,8 @@ func TestNoOtherUnitIsEvictedWhileThePodsOfOneEndWithinTheirGracePeriod(t *testi
 func TestAUnitGetsTheRoomOfOneThatStopsAtTheEndOfALongGracePeriod(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.configure(scheduler.QueueChanged{Queue: "root", Preemption: scheduler.Preemption{WithinQueue: true}})
-	w.submit("a/saves", cpu("4"))
-	w.settle()
-	last := pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/saves"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 4000)}
+	w.enqueue("a/saves", cpu("4"))
+	last := w.podOf("a/saves", "pod", 4000)
 	w.pod(last)
 	w.submit("a/urgent", cpu("4"), priority(1))
 	w.submit("a/small", cpu("1"))
@@ -388,8 +375,7 @@ func TestAUnitGetsTheRoomOfOneThatStopsAtTheEndOfALongGracePeriod(t *testing.T) 
 	w.after(25 * time.Minute)
 	w.podGone(last.UID)
 	w.after(time.Second)
-	w.write("a/saves", stop)
-	w.settle()
+	w.change("a/saves", stop)
 	expectReleased(t, w, "a/urgent")
 }
 
@@ -408,9 +394,8 @@ func TestAGracePeriodOfYearsDoesNotKeepOthersFromTheirGuarantee(t *testing.T) {
 func TestPodsThatComeAndGoDoNotKeepOthersFromTheirGuarantee(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.submitAll(cpu("5"), numbered("a", 4)...)
-	w.submit("b/one", cpu("5"))
-	w.settle()
-	failing := pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/03"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 5000)}
+	w.enqueue("b/one", cpu("5"))
+	failing := w.podOf("a/03", "pod", 5000)
 	for range scheduler.MaxStopping / time.Minute {
 		w.pod(failing)
 		w.after(time.Second)
@@ -424,8 +409,7 @@ func TestAnotherUnitThatEndsSparesVictimsThatWereNotEvictedYet(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MaxPerMinute: 1}})
 	w.submitAll(cpu("5"), numbered("a", 4)...)
-	w.submit("b/one", cpu("10"))
-	w.settle()
+	w.enqueue("b/one", cpu("10"))
 	w.stopEvicted()
 	w.finish("a/00")
 	w.after(5 * time.Minute)
@@ -439,8 +423,7 @@ func TestARestartBetweenEvictionsEvictsNobodyMoreThanNeeded(t *testing.T) {
 		w := reclaiming(t, lenders())
 		w.submitAll(cpu("5"), numbered("a", 4)...)
 		w.submit("b/one", cpu("10"))
-		w.deliverAll()
-		w.think()
+		w.hearAndThink()
 		for range landed {
 			w.land(slices.IndexFunc(w.sent, func(s scheduler.Write) bool { return s.Kind == scheduler.Evict }))
 		}
@@ -463,8 +446,7 @@ func TestARestartBetweenEvictionsEvictsNobodyMoreThanNeeded(t *testing.T) {
 func TestAChangeOfTheTreeKeepsRoomForTheUnitForWhichItIsMade(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.submitAll(cpu("5"), numbered("a", 4)...)
-	w.submit("b/one", cpu("10"))
-	w.settle()
+	w.enqueue("b/one", cpu("10"))
 	root := lenders()
 	root.Children[1].Name = "renamed"
 	w.plant(root)
@@ -509,8 +491,7 @@ func TestAnEvictionMayBecomeThatForAnotherUnit(t *testing.T) {
 	}
 	expectEvicted(t, w, "team/dev")
 	other := w.units["team/other"].UID
-	w.write("team/dev", func(u *scheduler.Unit) { u.Eviction.For = other }) // a late write of the previous leader
-	w.settle()
+	w.change("team/dev", func(u *scheduler.Unit) { u.Eviction.For = other }) // a late write of the previous leader
 	w.stopEvicted()
 	expectReleased(t, w, "team/prod")
 	w.finish("team/prod")
@@ -531,8 +512,7 @@ func TestRoomIsKeptForTheUnitThatAnotherProcessEvictsFor(t *testing.T) {
 func TestRoomOfAnEvictionThatIsTakenBackIsNotKept(t *testing.T) {
 	w := preempting(t, owning("team", nil, gpu("3")), "team")
 	w.exact = false
-	w.submit("team/one", gpu("2"), priority(100))
-	w.settle()
+	w.enqueue("team/one", gpu("2"), priority(100))
 	w.write("team/one", deactivate)
 	w.after(time.Second)
 	w.submit("team/two", gpu("3"), priority(900))
@@ -547,8 +527,7 @@ func TestRoomOfAnEvictionThatIsTakenBackIsNotKept(t *testing.T) {
 func TestJobsOfARemovedQuotaAreReclaimed(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", nil, nil)))
 	w.exact = false
-	w.submit("b/0", cpu("10"))
-	w.settle()
+	w.enqueue("b/0", cpu("10"))
 	w.plant(owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("c", nil, nil)))
 	w.submit("a/owed", cpu("6"))
 	w.after(time.Minute)
@@ -571,8 +550,7 @@ func TestARestartOrANewTreeDoesNotMakeEvictionsFaster(t *testing.T) {
 				w.exact = false
 				w.configure(scheduler.QueueChanged{Queue: "root-b", Preemption: scheduler.Preemption{MaxPerMinute: 1}})
 				w.submitAll(cpu("1"), numbered("b", 10)...)
-				w.submit("a/owed", cpu("6"))
-				w.settle()
+				w.enqueue("a/owed", cpu("6"))
 				for i := range 5 {
 					w.after(time.Second)
 					if stops {
@@ -619,8 +597,7 @@ func TestARoomThatIsReclaimedIsNotBorrowed(t *testing.T) {
 // still does not fit, but is within the guarantee of that quota.
 func TestAUnitThatGetsARightWithoutRoomReclaims(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("5"), owning("department", cpu("4"), nil, owning("team", cpu("2"), nil)), owning("z", nil, nil)))
-	w.submit("team/first", cpu("1"))
-	w.settle()
+	w.enqueue("team/first", cpu("1"))
 	w.submit("z/borrows", cpu("4"))
 	w.after(time.Second)
 	w.submit("team/second", cpu("2"))
@@ -644,8 +621,7 @@ func TestARightThatHasEndedEvictsNobody(t *testing.T) {
 	expectReleased(t, w, "c/0", "d/high")
 	w.submit("d/high-2", cpu("2"), priority(1))
 	w.after(40 * time.Second)
-	w.submit("a/owed", cpu("3"))
-	w.settle()
+	w.enqueue("a/owed", cpu("3"))
 	w.expectCount("d/high", scheduler.Evict, 0) // d uses 2 of 6 cpu
 	w.stopEvicted()
 	w.after(time.Minute)
@@ -689,8 +665,7 @@ func TestAVictimForOneResourceMayHelpWithAnother(t *testing.T) {
 		w.submit("b/workflow", cpu("5"), unstoppable(true))
 		w.submit("d/0", map[string]string{"cpu": "5", "gpu": "8"})
 		w.settle()
-		w.submit("a/owed", map[string]string{"cpu": "2", "gpu": "2"})
-		w.settle()
+		w.enqueue("a/owed", map[string]string{"cpu": "2", "gpu": "2"})
 		expectEvicted(t, w, "d/0")
 	}
 }
@@ -699,8 +674,7 @@ func TestAVictimForOneResourceMayHelpWithAnother(t *testing.T) {
 func TestAPodThatIsReplacedDoesNotMakeANonPreemptibleUnitAVictim(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("8"), owning("a", cpu("4"), cpu("8")), owning("b", cpu("4"), cpu("8"))))
 	w.exact = false // pods are created without quota
-	w.submit("a/prod", cpu("4"), preemptible(false))
-	w.settle()
+	w.enqueue("a/prod", cpu("4"), preemptible(false))
 	pod := func(uid string, terminating bool) {
 		w.pod(pods.Pod{Namespace: "a", UID: uid, Owner: w.units["a/prod"].Owner, Terminating: terminating,
 			Requests: resources.Vector{}.With(w.names.ID("cpu"), 4000)})
@@ -726,10 +700,8 @@ func TestAUnitThatHasNoQueueIsNotPreempted(t *testing.T) {
 	w.submit("a/low", cpu("2"))
 	w.submit("a/lost", cpu("2"))
 	w.settle()
-	w.write("a/lost", quotaName("of-no-group"))
-	w.settle()
-	w.submit("a/high", cpu("2"), priority(1))
-	w.settle()
+	w.change("a/lost", quotaName("of-no-group"))
+	w.enqueue("a/high", cpu("2"), priority(1))
 	w.expectWrites("a/lost", scheduler.Evict)
 	w.expectWrites("a/low", scheduler.Evict, wellknown.ReasonPreempted)
 }

@@ -326,7 +326,6 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 		actions["forge the end of checks"] = func(*rapid.T) { w.forgeRelease(pick("unit")) }
 	}
 	t.Repeat(actions)
-	w.settle()
 	w.after(2 * time.Second)
 	before := w.core.Outdated(w.now)
 	w.after(2 * scheduler.CorrectionDelay) // some causes may have changed just before the end

@@ -5,9 +5,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
-	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -17,14 +15,12 @@ const day = 24 * time.Hour
 func byHand(t *testing.T, change ...func(*scheduler.Unit)) *world {
 	w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin}, leaf("root", cpu("4"), "a"))
 	w.list()
-	w.submit("a/hand", cpu("4"), append(change, func(u *scheduler.Unit) {
+	w.enqueue("a/hand", cpu("4"), append(change, func(u *scheduler.Unit) {
 		if u.Renewal == nil {
 			u.Renewal = &scheduler.Renewal{Timeout: day}
 		}
 	})...)
-	w.settle()
-	w.submit("a/waits", cpu("4"))
-	w.settle()
+	w.enqueue("a/waits", cpu("4"))
 	expectReleased(t, w, "a/hand")
 	return w
 }
@@ -44,9 +40,8 @@ func TestAUnitThatNobodyRenewsLosesItsQuota(t *testing.T) {
 // TestPropertyChargedIsUsed found this: the end of the last pod replaced the write that ends the unit.
 func TestAStoppedUnitThatNobodyRenewsEndsAlthoughItsLastPodEnds(t *testing.T) {
 	w := byHand(t)
-	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/hand"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
-	w.write("a/hand", stop)
-	w.settle()
+	w.pod(w.podOf("a/hand", "pod", 1000))
+	w.change("a/hand", stop)
 	w.now = w.now.Add(day)
 	w.restart()
 	w.podGone("pod")

@@ -8,9 +8,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/backoff"
-	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota"
-	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -23,22 +21,19 @@ func pacedWorld(t *testing.T) *world {
 
 // stopByHand suspends the released job as its owner does. Its pods are then gone.
 func stopByHand(w *world, key string) {
-	w.write(key, func(u *scheduler.Unit) {
+	w.change(key, func(u *scheduler.Unit) {
 		u.Stopped, u.Held = true, &quota.Refusal{Reason: wellknown.ReasonSuspendedByUser, Sentence: "by hand"}
 	})
-	w.settle()
 }
 
 // resume unsuspends the job as its owner does.
 func resume(w *world, key string) {
-	w.write(key, func(u *scheduler.Unit) { u.Held = nil })
-	w.settle()
+	w.change(key, func(u *scheduler.Unit) { u.Held = nil })
 }
 
 func TestAJobThatIsSuspendedAndResumedAgainAndAgainWaitsLongerEachTime(t *testing.T) {
 	w := pacedWorld(t)
-	w.submit("a/one", cpu("3"))
-	w.settle()
+	w.enqueue("a/one", cpu("3"))
 	var waits []time.Duration
 	for range 7 {
 		expectReleased(t, w, "a/one")
@@ -58,8 +53,7 @@ func TestAJobThatIsSuspendedAndResumedAgainAndAgainWaitsLongerEachTime(t *testin
 
 func TestAUnitThatWaitsBecauseItWasStoppedTooOftenSaysSo(t *testing.T) {
 	w := pacedWorld(t)
-	w.submit("a/one", cpu("3"))
-	w.settle()
+	w.enqueue("a/one", cpu("3"))
 	for range 2 {
 		stopByHand(w, "a/one")
 		resume(w, "a/one")
@@ -81,24 +75,9 @@ func TestAUnitThatWaitsBecauseItWasStoppedTooOftenSaysSo(t *testing.T) {
 	}
 }
 
-// Spark reports that an application is suspended before its executors are gone.
-func TestAStoppedUnitIsRequeuedWhenItsLastPodIsGone(t *testing.T) {
-	w := pacedWorld(t)
-	w.submit("a/one", cpu("3"))
-	w.settle()
-	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/one"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
-	w.write("a/one", stop)
-	w.settle()
-	w.expectCount("a/one", scheduler.Requeue, 0)
-	w.podGone("pod")
-	w.settle()
-	w.expectCount("a/one", scheduler.Requeue, 1)
-}
-
 func TestADeactivatedUnitThatWaitsCannotEscapeItsBackoff(t *testing.T) {
 	w := pacedWorld(t)
-	w.submit("a/one", cpu("3"))
-	w.settle()
+	w.enqueue("a/one", cpu("3"))
 	for range 3 {
 		stopByHand(w, "a/one")
 		resume(w, "a/one")
@@ -106,8 +85,7 @@ func TestADeactivatedUnitThatWaitsCannotEscapeItsBackoff(t *testing.T) {
 	for range 5 {
 		w.write("a/one", deactivate)
 		w.after(time.Second)
-		w.write("a/one", activate)
-		w.settle()
+		w.change("a/one", activate)
 	}
 	if w.units["a/one"].Phase != scheduler.Waiting {
 		t.Error("it was admitted too early")
@@ -120,13 +98,11 @@ func TestADeactivatedUnitThatWaitsCannotEscapeItsBackoff(t *testing.T) {
 
 func TestADrainedQueueMakesNobodyWait(t *testing.T) {
 	w := pacedWorld(t)
-	w.submit("a/one", cpu("3"))
-	w.settle()
+	w.enqueue("a/one", cpu("3"))
 	for range 5 {
 		w.configure(scheduler.QueueChanged{Queue: "root", Stop: scheduler.Drain})
 		w.settle()
-		w.write("a/one", func(u *scheduler.Unit) { u.Stopped = true })
-		w.settle()
+		w.change("a/one", func(u *scheduler.Unit) { u.Stopped = true })
 		w.configure(scheduler.QueueChanged{Queue: "root"})
 		w.settle()
 		if w.units["a/one"].Phase != scheduler.Dequeued {

@@ -41,8 +41,7 @@ func TestAUnitThatReplacesALostOneIsChargedWhateverItsQueueIs(t *testing.T) {
 		w.exact = false
 		w.addCheck("c", 0)
 		w.configure(set)
-		w.submit("a/lost", cpu("3"), restored(0), w.elastic(1, 3))
-		w.settle()
+		w.enqueue("a/lost", cpu("3"), restored(0), w.elastic(1, 3))
 		if u := w.units["a/lost"]; u.Phase != scheduler.Dequeued || u.Evicted || w.tree.Usage()[0].Jobs != 2 {
 			t.Errorf("%s: phase %d, evicted %t, usage %+v", name, u.Phase, u.Evicted, w.tree.Usage()[0])
 		}

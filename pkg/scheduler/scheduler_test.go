@@ -19,8 +19,7 @@ func TestAUnitThatNeverWaitedIsWrittenOnceAndOneThatWaitedTwice(t *testing.T) {
 	w.settle()
 	w.runs("a/one")
 	w.after(10 * time.Minute)
-	w.finish("a/one")
-	w.settle()
+	w.end("a/one")
 	w.runs("a/two")
 	w.after(time.Minute)
 	w.finish("a/two")
@@ -32,8 +31,7 @@ func TestAUnitThatNeverWaitedIsWrittenOnceAndOneThatWaitedTwice(t *testing.T) {
 
 func TestOrderIsPriorityThenSubmissionThenName(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.Priority}, leaf("root", cpu("1"), "a"))
-	w.submit("a/running", cpu("1"))
-	w.settle()
+	w.enqueue("a/running", cpu("1"))
 	early, late := w.now.UnixMicro(), w.now.Add(time.Second).UnixMicro()
 	at := func(micro int64) func(*scheduler.Unit) {
 		return func(u *scheduler.Unit) { u.Submitted = micro }
@@ -46,8 +44,7 @@ func TestOrderIsPriorityThenSubmissionThenName(t *testing.T) {
 	w.write("a/4-low", func(*scheduler.Unit) {}) // an update keeps the place
 	running := "a/running"
 	for _, next := range []string{"a/1-high-a", "a/2-high-b", "a/3-high-late", "a/4-low"} {
-		w.finish(running)
-		w.settle()
+		w.end(running)
 		expectReleased(t, w, next)
 		running = next
 		w.restart() // a restart keeps it too
@@ -60,8 +57,7 @@ func TestARefusedUnitInRoundRobinLetsThoseBehindItGoFirstMeanwhile(t *testing.T)
 		want   string
 	}{{queue.RoundRobin, "a/behind"}, {queue.Priority, "a/front"}} {
 		w := newWorld(t, scheduler.Options{Policy: c.policy}, leaf("root", cpu("2"), "a"))
-		w.submit("a/running", cpu("2"))
-		w.settle()
+		w.enqueue("a/running", cpu("2"))
 		w.submit("a/front", cpu("2"), priority(1))
 		w.settle() // refused: backs off for a second
 		w.finish("a/running")
@@ -78,8 +74,7 @@ func TestBackoffLastsAsLongAsWasSetUnderEachTree(t *testing.T) {
 	}{{queue.Backoff{}, "a/front"}, {queue.Backoff{Initial: time.Minute, Max: time.Minute}, "a/behind"}} {
 		w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin, Backoff: c.backoff}, leaf("root", cpu("1"), "a"))
 		w.plant(leaf("root", cpu("2"), "a"))
-		w.submit("a/running", cpu("2"))
-		w.settle()
+		w.enqueue("a/running", cpu("2"))
 		w.submit("a/front", cpu("2"), priority(1))
 		w.settle() // refused
 		w.after(30 * time.Second)
@@ -94,8 +89,7 @@ func TestBackoffLastsAsLongAsWasSetUnderEachTree(t *testing.T) {
 func TestAPolicyThatIsAddedDecidesTheOrder(t *testing.T) {
 	newestFirst := &queue.Policy{Name: "NewestFirst", Before: func(a, b *queue.Item) bool { return b.Older(a) }, FrontOnly: true}
 	w := newWorld(t, scheduler.Options{Policy: newestFirst}, leaf("root", cpu("4"), "a"))
-	w.submit("a/running", cpu("2"))
-	w.settle()
+	w.enqueue("a/running", cpu("2"))
 	w.submit("a/old", cpu("3"))
 	w.after(time.Second)
 	w.submit("a/newest", cpu("4"))
@@ -104,14 +98,12 @@ func TestAPolicyThatIsAddedDecidesTheOrder(t *testing.T) {
 	if found := w.writes("a/old", scheduler.Explain); len(found) == 0 || !strings.Contains(found[len(found)-1].Message, "NewestFirst") {
 		t.Fatalf("want the policy in the message, got %+v", found)
 	}
-	w.finish("a/running")
-	w.settle()
+	w.end("a/running")
 	expectReleased(t, w, "a/newest")
 	w.configure(scheduler.QueueChanged{Queue: "root", Policy: queue.Priority})
 	w.submit("a/newer", cpu("3"))
 	w.after(time.Second)
-	w.finish("a/newest")
-	w.settle()
+	w.end("a/newest")
 	expectReleased(t, w, "a/old")
 }
 
@@ -129,8 +121,7 @@ func TestFreedRoomWakesOnlyShapesThatItCouldHold(t *testing.T) {
 	w.submit("a/fits", cpu("1"))
 	w.after(time.Minute)
 	before := counting.fits
-	w.finish("a/two")
-	w.settle()
+	w.end("a/two")
 	expectReleased(t, w, "a/fits", "a/one")
 	if tried := counting.fits - before; tried > 2 {
 		t.Fatalf("%d shapes were tried for room that one could use", tried)
@@ -173,8 +164,7 @@ func (g countingGroup) Fits(d quota.Demand) *quota.Refusal {
 func TestAWriteThatCameTooLateIsDecidedAgain(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.submit("a/one", cpu("3"))
-	w.deliver()
-	w.think()
+	w.hearAndThink()
 	d := w.demand(cpu("5"))
 	w.write("a/one", func(u *scheduler.Unit) { u.Demand = d }) // before the write lands
 	w.land(0)
@@ -188,8 +178,7 @@ func TestAWriteThatCameTooLateIsDecidedAgain(t *testing.T) {
 func TestAReleaseWhoseAnswerWasLostIsNotDoneTwice(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.submit("a/one", cpu("3"))
-	w.deliver()
-	w.think()
+	w.hearAndThink()
 	again := w.sent[0]
 	w.land(0)
 	w.outcomes = nil // the response is lost, so the applier writes again
@@ -204,10 +193,8 @@ func TestAReleaseWhoseAnswerWasLostIsNotDoneTwice(t *testing.T) {
 
 func TestNewsFromBeforeAReleaseDoesNotUndoIt(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("3"), "a"))
-	w.submit("a/zero", cpu("3"))
-	w.settle()
-	w.submit("a/one", cpu("3"))
-	w.settle()
+	w.enqueue("a/zero", cpu("3"))
+	w.enqueue("a/one", cpu("3"))
 	w.now = w.now.Add(scheduler.ReasonDelay)
 	w.think() // an explanation is sent; the informer reports it late
 	w.land(0)

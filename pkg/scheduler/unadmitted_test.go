@@ -14,10 +14,8 @@ import (
 func full(t *testing.T) *world {
 	w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin}, leaf("root", cpu("4"), "a"))
 	w.list()
-	w.submit("a/runs", cpu("4"))
-	w.settle()
-	w.submit("a/waits", cpu("4"))
-	w.settle()
+	w.enqueue("a/runs", cpu("4"))
+	w.enqueue("a/waits", cpu("4"))
 	expectReleased(t, w, "a/runs")
 	return w
 }
@@ -38,8 +36,7 @@ func TestAUnitThatIsFirstSeenHoldingQuotaWasNotAdmitted(t *testing.T) {
 
 func TestAUnitThatHasEndedIsNotAdmittedByWritingItsPhase(t *testing.T) {
 	w := full(t)
-	w.finish("a/runs")
-	w.settle()
+	w.end("a/runs")
 	w.write("a/runs", func(u *scheduler.Unit) { u.Phase = scheduler.Dequeued })
 	w.forged[w.units["a/runs"].UID] = true
 	w.exact = false
@@ -63,8 +60,7 @@ func TestAnOwnAdmissionIsTrustedHoweverItBecomesKnown(t *testing.T) {
 		w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin}, leaf("root", cpu("4"), "a"))
 		w.list()
 		w.submit("a/u", cpu("4"))
-		w.deliver()
-		w.think()
+		w.hearAndThink()
 		w.land(0)
 		learn(w)
 		w.after(time.Minute)

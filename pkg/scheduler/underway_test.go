@@ -14,17 +14,14 @@ import (
 // explaining brings the world to a point where an explanation of a/2 is in progress and room for it was found, so its
 // release is requested but not sent.
 func explaining(t *testing.T, w *world) {
-	w.submit("a/1", cpu("4"))
-	w.settle()
+	w.enqueue("a/1", cpu("4"))
 	w.submit("a/2", cpu("4"))
-	w.deliver()
-	w.think()
+	w.hearAndThink()
 	w.now = w.now.Add(2 * scheduler.ReasonDelay)
 	w.think()
 	w.expectSent(scheduler.Explain)
 	w.finish("a/1")
-	w.deliver()
-	w.think()
+	w.hearAndThink()
 }
 
 // A release that was decided but not sent, because another write is in progress, is decided again when its reason is
@@ -59,8 +56,7 @@ func TestAReleaseThatWaitsForAnotherWriteIsDecidedAgain(t *testing.T) {
 func TestAReleaseThatWasUndoneByHandBeforeItWasHeardOfIsNotKeptCharged(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.submit("a/1", cpu("4"))
-	w.deliver()
-	w.think()
+	w.hearAndThink()
 	w.land(0)
 	w.write("a/1", func(u *scheduler.Unit) { u.Phase = scheduler.Waiting })
 	w.news = w.news[1:] // the informer reports only the last

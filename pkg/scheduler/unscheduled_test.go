@@ -21,8 +21,7 @@ func placed(w *world, messages ...string) {
 
 func releasedJob(t *testing.T) *world {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	w.submit("a/job", cpu("4"))
-	w.settle()
+	w.enqueue("a/job", cpu("4"))
 	expectReleased(t, w, "a/job")
 	return w
 }
@@ -135,8 +134,7 @@ func fiftyReleased(t *testing.T) (w *world, run func(from, to int), expectMarks 
 	w.settle()
 	return w, func(from, to int) {
 			for i := from; i < to; i++ {
-				w.pod(pods.Pod{Namespace: "a", UID: fmt.Sprint("pod-", i), Owner: w.units[fmt.Sprintf("a/job-%02d", i)].Owner,
-					Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+				w.pod(w.podOf(fmt.Sprintf("a/job-%02d", i), fmt.Sprint("pod-", i), 1000))
 			}
 		}, func(want int) {
 			t.Helper()
@@ -181,9 +179,8 @@ func TestUnitsThatLaterOnesHaveOvertakenSayThatTheyHaveNoPods(t *testing.T) {
 		progress++
 		w.after(20 * time.Second)
 	}
-	w.submit("a/later", cpu("1"))
-	w.settle()
-	w.pod(pods.Pod{Namespace: "a", UID: "later", Owner: w.units["a/later"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+	w.enqueue("a/later", cpu("1"))
+	w.pod(w.podOf("a/later", "later", 1000))
 	run(progress, progress+1)
 	expectMarks(10)
 	w.after(20 * time.Second)

@@ -677,6 +677,27 @@ func (w *world) settle() {
 	}
 }
 
+// enqueue submits a unit, and settles.
+func (w *world) enqueue(key string, list map[string]string, change ...func(*scheduler.Unit)) {
+	w.t.Helper()
+	w.submit(key, list, change...)
+	w.settle()
+}
+
+// change writes a unit, and settles.
+func (w *world) change(key string, change func(*scheduler.Unit)) {
+	w.t.Helper()
+	w.write(key, change)
+	w.settle()
+}
+
+// end finishes a unit, and settles.
+func (w *world) end(key string) {
+	w.t.Helper()
+	w.finish(key)
+	w.settle()
+}
+
 // after lets time pass and wakes the core whenever it asked for that.
 func (w *world) after(d time.Duration) {
 	end := w.now.Add(d)
