@@ -5,11 +5,9 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
-	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -20,8 +18,7 @@ func TestPodsOfAUnitThatIsRequeuedWithoutQuotaStayWithItsNode(t *testing.T) {
 		w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin}, tree.Node{Name: "root", Max: quantities(cpu("8")), Children: []tree.Node{
 			{Name: "left", Children: []tree.Node{leaf("old", cpu("4"), "a")}}, leaf("right", cpu("4"), "b")}})
 		w.enqueue("a/u", cpu("4"))
-		u := w.units["a/u"]
-		w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: u.Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 3000)})
+		w.pod(w.podOf("a/u", "pod", 3000))
 		w.write("a/u", stop)
 		w.core.Apply(w.now, scheduler.QuotaChanged{Missing: &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Sentence: "none is valid"}})
 		w.settle()

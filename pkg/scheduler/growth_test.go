@@ -10,7 +10,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -166,7 +165,9 @@ func TestGrowthHasTheGracePeriodsOfItsPods(t *testing.T) {
 	w.settle()
 	w.enqueue("a/growth", cpu("2"), w.grows("a/1"))
 	pod := func(i int, leaves bool) {
-		w.pod(pods.Pod{Namespace: "a", UID: fmt.Sprint("pod-", i), Owner: w.units["a/1"].Owner, Terminating: leaves, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+		p := w.podOf("a/1", fmt.Sprint("pod-", i), 1000)
+		p.Terminating = leaves
+		w.pod(p)
 	}
 	for i := range 4 {
 		pod(i, false)

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/oracle"
@@ -114,8 +113,7 @@ func TestPropertyTheLawsOfReclaim(t *testing.T) {
 				}
 			case 3:
 				if key := drawUnit(t, w, holds); key != "" {
-					u := w.units[key]
-					w.pod(pods.Pod{Namespace: u.Namespace(), UID: fmt.Sprint("pod-", i), Owner: u.Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 3000)})
+					w.pod(w.podOf(key, fmt.Sprint("pod-", i), 3000))
 				}
 			case 4:
 				switch rapid.IntRange(0, 3).Draw(t, "what changes") {

@@ -12,11 +12,9 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/backoff"
-	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
-	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -135,8 +133,7 @@ func namesStep(t *rapid.T, w *world, step int) {
 		w.configure(drawNamesQueue(t, rapid.SampledFrom([]string{"root-shared", "root-lent"}).Draw(t, "queue"),
 			rapid.SampledFrom([]scheduler.Stop{scheduler.NotStopped, scheduler.NotStopped, scheduler.Hold, scheduler.Drain}).Draw(t, "stop")))
 	case 4:
-		u := w.units[key]
-		w.pod(pods.Pod{Namespace: u.Namespace(), UID: fmt.Sprintf("pod-%03d", step), Owner: u.Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 9000)})
+		w.pod(w.podOf(key, fmt.Sprintf("pod-%03d", step), 9000))
 	case 5:
 		for _, evicted := range w.evicted() {
 			w.write(evicted, stop)

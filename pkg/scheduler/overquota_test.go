@@ -12,7 +12,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
-	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/test/require"
 )
@@ -73,8 +72,9 @@ func grownWorld(t *testing.T) (w *world, pod func(name string, cpus int64, termi
 	w.exact = false // pods are created without quota
 	w.enqueue("a/grown", cpu("1"))
 	return w, func(name string, cpus int64, terminating bool) {
-		w.pod(pods.Pod{Namespace: "a", UID: name, Owner: w.units["a/grown"].Owner, Terminating: terminating,
-			Requests: resources.Vector{{ID: w.names.ID("cpu"), Value: cpus * 1000}}})
+		p := w.podOf("a/grown", name, cpus*1000)
+		p.Terminating = terminating
+		w.pod(p)
 	}
 }
 

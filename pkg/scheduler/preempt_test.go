@@ -382,7 +382,9 @@ func TestAUnitGetsTheRoomOfOneThatStopsAtTheEndOfALongGracePeriod(t *testing.T) 
 func TestAGracePeriodOfYearsDoesNotKeepOthersFromTheirGuarantee(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.submitAll(cpu("5"), numbered("a", 4)...)
-	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/03"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 5000), Terminating: true})
+	last := w.podOf("a/03", "pod", 5000)
+	last.Terminating = true
+	w.pod(last)
 	w.submit("b/one", cpu("5"))
 	w.after(scheduler.MaxStopping - time.Second)
 	expectEvicted(t, w, "a/03")
@@ -676,8 +678,9 @@ func TestAPodThatIsReplacedDoesNotMakeANonPreemptibleUnitAVictim(t *testing.T) {
 	w.exact = false // pods are created without quota
 	w.enqueue("a/prod", cpu("4"), preemptible(false))
 	pod := func(uid string, terminating bool) {
-		w.pod(pods.Pod{Namespace: "a", UID: uid, Owner: w.units["a/prod"].Owner, Terminating: terminating,
-			Requests: resources.Vector{}.With(w.names.ID("cpu"), 4000)})
+		p := w.podOf("a/prod", uid, 4000)
+		p.Terminating = terminating
+		w.pod(p)
 	}
 	pod("old", false)
 	w.after(time.Minute)

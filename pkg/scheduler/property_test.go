@@ -39,7 +39,7 @@ func TestPropertyChargedIsUsed(t *testing.T) {
 			})
 		})
 	}
-	if t.Logf("in %d lives room was booked", booked); booked == 0 && !testing.Short() {
+	if t.Logf("in %d lives room was booked", booked); booked == 0 {
 		t.Error("the test proves nothing of bookings")
 	}
 }

@@ -6,16 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/pkg/pods"
-	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 // placed changes the pods of a/job. Each argument is why the scheduler finds no node for a pod; empty if it has one.
 func placed(w *world, messages ...string) {
 	for i, message := range messages {
-		w.pod(pods.Pod{Namespace: "a", UID: fmt.Sprint("pod-", i), Owner: w.units["a/job"].Owner,
-			Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000), Unschedulable: message})
+		p := w.podOf("a/job", fmt.Sprint("pod-", i), 1000)
+		p.Unschedulable = message
+		w.pod(p)
 	}
 }
 
