@@ -31,7 +31,7 @@ func owner(t *testing.T, name string, checks ...string) *rest.Config {
 	})
 }
 
-// bound creates a user with these rules in all namespaces. It waits until the last one is in effect.
+// bound creates a user with these rules in all namespaces. It waits until they are in effect.
 func bound(t *testing.T, user string, rules []rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	name := metav1.ObjectMeta{Name: user}
@@ -55,17 +55,7 @@ func bound(t *testing.T, user string, rules []rbacv1.PolicyRule) *rest.Config {
 			}
 		}
 	})
-	last := rules[len(rules)-1]
-	resource := last.APIGroups[0] + "/" + last.Resources[0]
-	if len(last.ResourceNames) > 0 {
-		resource += "=" + last.ResourceNames[0]
-	}
-	eventually(t, user+" may "+last.Verbs[0]+" "+resource, func(ctx context.Context) error {
-		if !may(ctx, t, user, "", last.Verbs[0], resource) {
-			return fmt.Errorf("not yet")
-		}
-		return nil
-	})
+	awaitRight(t, user, "", rules[0])
 	return cluster.ConfigAs(user)
 }
 

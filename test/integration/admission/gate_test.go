@@ -60,7 +60,7 @@ func podsAreQueued(t *testing.T, ns string) gateTest {
 		if _, err := g.create(t, g.tenant, "probe", marked, ", nodeName: n", true); err == nil {
 			return fmt.Errorf("the gate is not protected")
 		}
-		if !may(ctx, t, "on-call", ns, "bypass", "scheduling.x-k8s.io/queueunits") || !may(ctx, t, "system:serviceaccount:kube-queue:job-extensions", ns, "delete", "/pods") {
+		if !may(ctx, t, "system:serviceaccount:kube-queue:job-extensions", ns, "delete", "/pods") {
 			return fmt.Errorf("the rights are not in effect")
 		}
 		// A pod that was never at the gate.

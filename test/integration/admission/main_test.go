@@ -4,6 +4,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -93,27 +94,49 @@ func person(t *testing.T, ns, role string) *rest.Config {
 	return userWith(t, ns, role, "person-with-"+role)
 }
 
-// userWith binds a ClusterRole to a user in a namespace and returns the user's config. It waits until
-// the right is in effect.
+// userWith binds a ClusterRole to a user in a namespace and returns the user's config.
 func userWith(t *testing.T, ns, role, user string) *rest.Config {
 	t.Helper()
 	grant(t, ns, "ClusterRole", role, user)
-	config := cluster.ConfigAs(user)
-	eventually(t, user+" may list units", func(ctx context.Context) error {
-		_, err := unitsAs(t, config, ns).List(ctx, metav1.ListOptions{})
-		return err
-	})
-	return config
+	return cluster.ConfigAs(user)
 }
 
-// grant binds a role to a user in a namespace.
+// grant binds a role to a user in a namespace, and waits until this is in effect. The user can have the rights of the role
+// already, so the role is also bound to a witness, who has no others.
 func grant(t *testing.T, ns, roleKind, role, user string) {
 	t.Helper()
-	_, err := core(t).RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
+	roles, witness := core(t).RbacV1(), role+" of "+user
+	var rules []rbacv1.PolicyRule
+	if roleKind == "Role" {
+		found, err := roles.Roles(ns).Get(t.Context(), role, metav1.GetOptions{})
+		must(t, err)
+		rules = found.Rules
+	} else {
+		found, err := roles.ClusterRoles().Get(t.Context(), role, metav1.GetOptions{})
+		must(t, err)
+		rules = found.Rules
+	}
+	_, err := roles.RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "grant-"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: roleKind, Name: role},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}, {APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: witness}},
 	}, metav1.CreateOptions{})
 	must(t, err)
+	awaitRight(t, witness, ns, rules[0])
+}
+
+// awaitRight waits until a user may do the first thing that a rule permits.
+func awaitRight(t *testing.T, user, ns string, rule rbacv1.PolicyRule) {
+	t.Helper()
+	resource := rule.APIGroups[0] + "/" + rule.Resources[0]
+	if len(rule.ResourceNames) > 0 {
+		resource += "=" + rule.ResourceNames[0]
+	}
+	eventually(t, user+" may "+rule.Verbs[0]+" "+resource, func(ctx context.Context) error {
+		if !may(ctx, t, user, ns, rule.Verbs[0], resource) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 }
 
 func program(t *testing.T, name string) *rest.Config {
